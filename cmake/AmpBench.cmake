@@ -1,0 +1,12 @@
+# amp_bench(<name> SOURCES ... [LIBRARIES ...]): a Google Benchmark program, left out in words where the package is missing.
+find_package(benchmark QUIET)
+if(NOT TARGET benchmark::benchmark)
+  message(STATUS "amp: Google Benchmark not found, benches are left out (Debian: libbenchmark-dev)")
+endif()
+function(amp_bench name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LIBRARIES" ${ARGN})
+  if(TARGET benchmark::benchmark)
+    add_executable(${name} ${arg_SOURCES})
+    target_link_libraries(${name} PRIVATE amp::amp amp_warnings benchmark::benchmark_main ${arg_LIBRARIES})
+  endif()
+endfunction()

@@ -1,0 +1,22 @@
+# Installs the headers, a CMake package (find_package(amp)) and a pkg-config file.
+include(CMakePackageConfigHelpers)
+set(amp_install_targets amp)
+foreach(adapter eigen openmp)
+  if(TARGET amp_${adapter})
+    list(APPEND amp_install_targets amp_${adapter})
+  endif()
+endforeach()
+foreach(target IN LISTS amp_install_targets)
+  if(target STREQUAL "amp")
+    install(TARGETS amp EXPORT ampTargets FILE_SET core DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+  else()
+    install(TARGETS ${target} EXPORT ampTargets FILE_SET adapter DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+  endif()
+endforeach()
+set(amp_cmake_dir "${CMAKE_INSTALL_LIBDIR}/cmake/amp")
+install(EXPORT ampTargets NAMESPACE amp:: DESTINATION "${amp_cmake_dir}")
+configure_package_config_file("${CMAKE_CURRENT_LIST_DIR}/ampConfig.cmake.in" "${PROJECT_BINARY_DIR}/ampConfig.cmake"
+                              INSTALL_DESTINATION "${amp_cmake_dir}")
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/ampConfigVersion.cmake" COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
+install(FILES "${PROJECT_BINARY_DIR}/ampConfig.cmake" "${PROJECT_BINARY_DIR}/ampConfigVersion.cmake"
+        DESTINATION "${amp_cmake_dir}")

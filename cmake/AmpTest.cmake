@@ -1,0 +1,46 @@
+# Functions for tests. A test prints "[skipped] reason" and its program returns 77 when something it needs is missing and
+# nothing failed; ctest then shows it as skipped.
+find_package(doctest 2.4 REQUIRED)
+include(doctest)
+
+set(AMP_TEST_SKIP_CODE 77)
+
+# amp_test(<name> SOURCES ... [LIBRARIES ...] [LABELS ...] [PREFIX p/] [BY_SUITE])
+# One executable; one ctest entry per case, or per TEST_SUITE with BY_SUITE (programs that link LibTorch start slowly).
+function(amp_test name)
+  cmake_parse_arguments(arg "BY_SUITE" "PREFIX;TIMEOUT" "SOURCES;LIBRARIES;LABELS" ${ARGN})
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 300)
+  endif()
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE amp_test_support amp_warnings ${arg_LIBRARIES})
+  set(properties SKIP_RETURN_CODE ${AMP_TEST_SKIP_CODE} TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}")
+  if(arg_BY_SUITE)
+    set(suites)
+    foreach(source IN LISTS arg_SOURCES)
+      file(STRINGS "${source}" lines REGEX "^ *TEST_SUITE\\(\"[^\"]+\"\\)")
+      foreach(line IN LISTS lines)
+        string(REGEX REPLACE "^ *TEST_SUITE\\(\"([^\"]+)\"\\).*" "\\1" suite "${line}")
+        list(APPEND suites "${suite}")
+      endforeach()
+      set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${source}")
+    endforeach()
+    list(REMOVE_DUPLICATES suites)
+    foreach(suite IN LISTS suites)
+      add_test(NAME "${suite}" COMMAND ${name} --test-suite=${suite} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
+      set_tests_properties("${suite}" PROPERTIES ${properties})
+    endforeach()
+  else()
+    doctest_discover_tests(${name} TEST_PREFIX "${arg_PREFIX}" WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
+                           PROPERTIES ${properties})
+  endif()
+endfunction()
+
+# amp_test_folder(<folder> [LIBRARIES ...] [LABELS ...] [BY_SUITE]): all *_test.cpp of a folder as one executable.
+function(amp_test_folder folder)
+  file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*_test.cpp")
+  if(sources)
+    string(REPLACE "/" "_" name "${folder}")
+    amp_test(test_${name} SOURCES ${sources} PREFIX "${folder}/" ${ARGN})
+  endif()
+endfunction()

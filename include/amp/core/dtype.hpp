@@ -1,0 +1,24 @@
+/// Run-time names of the storage formats.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace amp {
+
+/// A storage format chosen at run time. Compile-time facts of each: half_traits.hpp.
+enum class dtype : std::uint8_t { fp32, fp16, bf16 };
+
+[[nodiscard]] constexpr std::string_view name(dtype t) noexcept {
+  switch (t) {
+    case dtype::fp32: return "fp32";
+    case dtype::fp16: return "fp16";
+    case dtype::bf16: return "bf16";
+  }
+  return "unknown";
+}
+
+/// Bytes of one element.
+[[nodiscard]] constexpr std::size_t size_of(dtype t) noexcept { return t == dtype::fp32 ? 4 : 2; }
+
+}  // namespace amp
