@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# Builds the benches in build/release and runs them.
+#   bash scripts/bench.sh                   all Google Benchmark programs; JSON in build/bench
+#   bash scripts/bench.sh --only o2_step    the whole O2 step beside PyTorch's chain, in one interleaved run
+#   bash scripts/bench.sh --only adam       one program
+# The PyTorch peer scripts are looked for in AMP_PEERS (default ../shared/peers); the peers' Python is .venv-peers, made
+# here with the full wheel set (about 5 GB) when it is first needed, or AMP_PEER_PYTHON.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+only=""
+reps=7
+while [ $# -gt 0 ]; do
+  case "$1" in
+    --only) only=${2:?--only needs a name}; shift 2 ;;
+    --reps) reps=${2:?--reps needs a number}; shift 2 ;;
+    *) echo "bench.sh: unknown argument '$1'; usage: bash scripts/bench.sh [--only NAME] [--reps N]" >&2; exit 2 ;;
+  esac
+done
+
+bash scripts/setup.sh --toolkit
+cmake --preset release -DAMP_BUILD_TESTS=OFF -DAMP_BUILD_REFERENCE_APP=OFF >/dev/null
+cmake --build --preset release
+mkdir -p build/bench
+
+run_with_peer() {
+  local peers=${AMP_PEERS:-../shared/peers} python=${AMP_PEER_PYTHON:-.venv-peers/bin/python}
+  if [ ! -f "$peers/multi_tensor.py" ]; then
+    echo "bench.sh: no $peers/multi_tensor.py: set AMP_PEERS to the folder of the PyTorch peer scripts" >&2
+    exit 2
+  fi
+  if [ -z "${AMP_PEER_PYTHON:-}" ] && [ ! -x "$python" ]; then
+    echo "[bench] installing PyTorch for the peers into .venv-peers (about 5 GB)"
+    python3 -m venv .venv-peers
+    .venv-peers/bin/pip install --quiet --disable-pip-version-check torch==2.11.0 numpy
+  fi
+  for list in big small; do
+    for threads in 1 2; do
+      "$python" bench/peers/interleave.py --peers "$peers" --program build/release/bench/o2_step_peer --list "$list" \
+        --threads "$threads" --reps "$reps" --json "build/bench/o2_step_${list}_${threads}.json"
+    done
+  done
+}
+
+if [ "$only" = o2_step ]; then
+  run_with_peer
+  exit 0
+fi
+found=0
+for program in build/release/bench/*_bench; do
+  name=$(basename "$program" _bench)
+  [ -z "$only" ] || [ "$only" = "$name" ] || continue
+  found=1
+  echo "== $name"
+  "$program" --benchmark_counters_tabular=true --benchmark_out="build/bench/$name.json" --benchmark_out_format=json
+done
+[ "$found" = 1 ] || { echo "bench.sh: no bench named '$only' in build/release/bench" >&2; exit 2; }
