@@ -39,7 +39,7 @@ if(LibTorch_FOUND AND NOT TARGET LibTorch::torch_cpu)
     add_library(LibTorch::${_lib} SHARED IMPORTED)
     set_target_properties(LibTorch::${_lib} PROPERTIES
       IMPORTED_LOCATION "${LibTorch_ROOT}/lib/lib${_lib}.so"
-      INTERFACE_SYSTEM_INCLUDE_DIRECTORIES "${LibTorch_ROOT}/include;${LibTorch_ROOT}/include/torch/csrc/api/include")
+      INTERFACE_INCLUDE_DIRECTORIES "${LibTorch_ROOT}/include;${LibTorch_ROOT}/include/torch/csrc/api/include")
   endforeach()
   # The wheel's own runpath finds the CUDA runtime when the program runs; the linker need not resolve it.
   set_property(TARGET LibTorch::torch_cpu APPEND PROPERTY INTERFACE_LINK_OPTIONS "-Wl,--allow-shlib-undefined")
