@@ -1,0 +1,51 @@
+/// c10's 16-bit types as amp's, and LibTorch's run-time types as amp::dtype.
+#pragma once
+#include <c10/core/ScalarType.h>
+#include <c10/util/BFloat16.h>
+#include <c10/util/Half.h>
+
+#include <amp/core/dtype.hpp>
+#include <amp/half_traits.hpp>
+#include <optional>
+
+/// The same bits: tensors of these types are read and written in place.
+template <>
+struct amp::format_of<c10::Half> {
+  using type = amp::half;
+};
+template <>
+struct amp::format_of<c10::BFloat16> {
+  using type = amp::bfloat16;
+};
+
+namespace amp_torch {
+
+static_assert(amp::LayoutCompatible<c10::Half> && amp::LayoutCompatible<c10::BFloat16>);
+
+/// The toolkit's name of a LibTorch type, or nothing if the toolkit steps no parameters of it (double, integers).
+[[nodiscard]] constexpr std::optional<amp::dtype> to_amp(at::ScalarType type) noexcept {
+  switch (type) {
+    case at::ScalarType::Float:
+      return amp::dtype::fp32;
+    case at::ScalarType::Half:
+      return amp::dtype::fp16;
+    case at::ScalarType::BFloat16:
+      return amp::dtype::bf16;
+    default:
+      return std::nullopt;
+  }
+}
+
+[[nodiscard]] constexpr at::ScalarType to_torch(amp::dtype type) noexcept {
+  switch (type) {
+    case amp::dtype::fp16:
+      return at::ScalarType::Half;
+    case amp::dtype::bf16:
+      return at::ScalarType::BFloat16;
+    case amp::dtype::fp32:
+      break;
+  }
+  return at::ScalarType::Float;
+}
+
+}  // namespace amp_torch
