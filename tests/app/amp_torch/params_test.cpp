@@ -74,6 +74,22 @@ TEST_SUITE("amp_torch/params") {
     amp_torch::refresh_grad(p, w);
     CHECK(p.grad == g.data_ptr());
   }
+  TEST_CASE("a source follows gradients that backward allocates anew, and clears them") {
+    auto a = torch::ones({2}, torch::requires_grad()), b = torch::ones({3}, torch::requires_grad());
+    amp_torch::TorchParams source({{"a", a}, {"b", b}});
+    (a * 3).sum().backward();
+    CHECK(source.refresh()[0].grad == a.grad().data_ptr());
+    CHECK_FALSE(source.refresh()[1].has_grad());
+    source.zero_grad(0, amp::zeroing::fill);
+    source.zero_grad(1, amp::zeroing::fill);
+    CHECK(torch::equal(a.grad(), torch::zeros({2})));
+    CHECK_FALSE(b.grad().defined());
+    source.zero_grad(0, amp::zeroing::release);
+    CHECK_FALSE(source.refresh()[0].has_grad());
+    (a * b[0]).sum().backward();
+    CHECK(source.refresh()[1].grad == b.grad().data_ptr());
+    CHECK(source.refresh()[1].value == b.data_ptr());
+  }
   TEST_CASE("an fp32 gradient of a low parameter is accepted") {
     auto w = torch::ones({3}, torch::kBFloat16).requires_grad_();
     w.mutable_grad() = torch::ones({3});

@@ -4,8 +4,11 @@
 #include <c10/core/GradMode.h>
 
 #include <amp/core/check.hpp>
+#include <amp/optim/param_source.hpp>
 #include <amp/tensor/param.hpp>
 #include <amp_torch/dtype.hpp>
+#include <cstddef>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -109,5 +112,35 @@ inline void refresh_grad(amp::Param& p, const at::Tensor& t, amp::where at = amp
   p.grad_type = *type;
   p.grad = t.grad().mutable_data_ptr();
 }
+
+/// The parameters of a group as the toolkit's optimizers ask for them.
+class TorchParams final : public amp::ParamSource {
+ public:
+  /// throws  amp::error naming the first parameter that cannot be stepped
+  explicit TorchParams(std::vector<NamedParam> params, amp::where at = amp::where::here())
+      : tensors_(std::move(params)) {
+    params_.reserve(tensors_.size());
+    for (const auto& [name, tensor] : tensors_) params_.push_back(to_param(name, tensor, at));
+  }
+
+  [[nodiscard]] std::span<const amp::Param> refresh() override {
+    for (std::size_t i = 0; i < tensors_.size(); ++i) refresh_grad(params_[i], tensors_[i].tensor);
+    return params_;
+  }
+  void zero_grad(std::size_t index, amp::zeroing how) override {
+    const at::Tensor& t = tensors_[index].tensor;
+    if (how == amp::zeroing::release) {
+      t.mutable_grad().reset();
+    } else if (t.grad().defined()) {
+      refresh_grad(params_[index], t);
+      amp::fill_zero(params_[index]);
+    }
+  }
+  [[nodiscard]] const std::vector<NamedParam>& tensors() const noexcept { return tensors_; }
+
+ private:
+  std::vector<NamedParam> tensors_;
+  std::vector<amp::Param> params_;
+};
 
 }  // namespace amp_torch
