@@ -1,0 +1,21 @@
+/// Shared cases that are left out, each with its reason.
+#pragma once
+#include <string_view>
+
+namespace test_support {
+
+struct SkippedCases {
+  std::string_view kind, suffix, reason;
+};
+
+inline constexpr SkippedCases skip_list[] = {
+    {"ckpt", ".pt", "PyTorch's own format is not among the formats that io reads; .safetensors is"},
+};
+
+inline bool skipped_case(std::string_view kind, std::string_view name) {
+  for (const auto& entry : skip_list)
+    if (entry.kind == kind && name.ends_with(entry.suffix)) return true;
+  return false;
+}
+
+}  // namespace test_support
