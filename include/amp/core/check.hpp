@@ -21,7 +21,8 @@ struct where {
 class error : public std::runtime_error {
  public:
   error(std::string_view message, where at)
-      : std::runtime_error("amp: " + std::string(message) + " [" + at.file + ':' + std::to_string(at.line) + ']'), at_(at) {}
+      : std::runtime_error("amp: " + std::string(message) + " [" + at.file + ':' + std::to_string(at.line) + ']'),
+        at_(at) {}
 
   [[nodiscard]] where at() const noexcept { return at_; }
 
@@ -32,7 +33,8 @@ class error : public std::runtime_error {
 /// Throws amp::error unless `ok`. The message is built only when it is needed if `message` is a callable.
 template <class Message>
 constexpr void expects(bool ok, Message&& message, where at = where::here()) {
-  if (ok) [[likely]] return;
+  if (ok) [[likely]]
+    return;
   if constexpr (requires { std::string_view(message); }) {
     throw error(std::string_view(message), at);
   } else {

@@ -24,3 +24,26 @@
 #else
 #define AMP_X86 0
 #endif
+
+/// What a kernel wrapper may use; everything below the wrappers is free of target attributes (simd/target.hpp).
+#if AMP_X86
+#define AMP_TARGET_AVX2 __attribute__((target("avx2")))
+#if defined(__clang__)
+#define AMP_TARGET_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
+#else
+#define AMP_TARGET_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")))
+#endif
+#else
+#define AMP_TARGET_AVX2
+#define AMP_TARGET_AVX512
+#endif
+
+/// Name of the inline namespace around kernels: units built with different -m flags must not share a kernel, or the one
+/// that the linker keeps may use instructions that the other's machine lacks.
+#if defined(__AVX512F__)
+#define AMP_ISA built_for_avx512
+#elif defined(__AVX2__)
+#define AMP_ISA built_for_avx2
+#else
+#define AMP_ISA built_for_base
+#endif

@@ -11,12 +11,18 @@ enum class dtype : std::uint8_t { fp32, fp16, bf16 };
 
 [[nodiscard]] constexpr std::string_view name(dtype t) noexcept {
   switch (t) {
-    case dtype::fp32: return "fp32";
-    case dtype::fp16: return "fp16";
-    case dtype::bf16: return "bf16";
+    case dtype::fp32:
+      return "fp32";
+    case dtype::fp16:
+      return "fp16";
+    case dtype::bf16:
+      return "bf16";
   }
   return "unknown";
 }
+
+/// False for a value that was cast from elsewhere and names no format.
+[[nodiscard]] constexpr bool known(dtype t) noexcept { return t <= dtype::bf16; }
 
 /// Bytes of one element.
 [[nodiscard]] constexpr std::size_t size_of(dtype t) noexcept { return t == dtype::fp32 ? 4 : 2; }

@@ -1,0 +1,177 @@
+/// Runs a functor over lists of tensors in one call.
+#pragma once
+#include <amp/apply/engine.hpp>
+#include <amp/apply/exec.hpp>
+#include <amp/apply/lanes.hpp>
+#include <amp/apply/plan.hpp>
+#include <amp/core/check.hpp>
+#include <amp/tensor/list.hpp>
+#include <concepts>
+#include <cstdint>
+#include <ranges>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace amp {
+
+/// One element of each list, as floats or as vec<float, N>, passed by reference. Its call operator must be AMP_INLINE.
+template <class F, class... Lanes>
+concept LaneFunctor = std::is_trivially_copyable_v<F> && std::invocable<const F&, Lanes&...>;
+
+namespace detail {
+
+template <class A>
+concept ViewRange =
+    std::ranges::contiguous_range<A> && std::same_as<std::remove_cv_t<std::ranges::range_value_t<A>>, tensor_view>;
+template <class A>
+inline constexpr bool holds_const =
+    std::is_const_v<std::remove_reference_t<A>> ||
+    std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<std::remove_reference_t<A>>>>;
+
+/// Element types that only read: `std::span<const float>`, a const vector.
+template <class X>
+concept ConstElements =
+    std::ranges::range<X> && std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<X>>>;
+
+/// Turns an argument into a lane, and keeps the views of a raw list alive during the call.
+template <class A>
+struct lane_source {
+  using range = std::remove_reference_t<A>;
+  std::vector<tensor_view> views{};
+  tensor_list list{};
+  explicit lane_source(range& argument) {
+    if constexpr (ViewRange<range>) {
+      list = tensor_list(std::ranges::data(argument), std::ranges::size(argument));
+    } else {
+      views = list_of(argument);
+      list = views;
+    }
+  }
+  auto lane() const {
+    using element = std::remove_reference_t<std::ranges::range_reference_t<range>>;
+    if constexpr (holds_const<A> || ConstElements<element>) {
+      return lane::in(list);
+    } else {
+      return lane::inout(list);
+    }
+  }
+};
+template <class A>
+requires lane::Lane<std::remove_cvref_t<A>>
+struct lane_source<A> {
+  const std::remove_cvref_t<A>& given;
+  explicit lane_source(const std::remove_cvref_t<A>& argument) : given(argument) {}
+  const auto& lane() const { return given; }
+};
+
+inline std::string label(std::int64_t list, std::size_t t, const tensor_view& tensor) {
+  std::string text = "list " + std::to_string(list) + ", tensor " + std::to_string(t);
+  if (!tensor.name.empty()) text += " (" + std::string(tensor.name) + ')';
+  return text;
+}
+
+inline void check_list(std::int64_t index, tensor_list list, tensor_list first, bool writes, where at) {
+  expects(
+      list.size() == first.size(),
+      [&] {
+        return "list " + std::to_string(index) + " has " + std::to_string(list.size()) + " tensors where list 0 has " +
+               std::to_string(first.size());
+      },
+      at);
+  for (std::size_t t = 0; t < list.size(); ++t) {
+    const tensor_view& tensor = list[t];
+    if (tensor.size == first[t].size && tensor.size >= 0 && (tensor.data != nullptr || tensor.size == 0) &&
+        known(tensor.type) && !(writes && tensor.readonly)) [[likely]] {
+      continue;
+    }
+    const std::string what = label(index, t, tensor);
+    expects(
+        tensor.size == first[t].size,
+        [&] {
+          return what + " has " + std::to_string(tensor.size) + " elements where list 0 has " +
+                 std::to_string(first[t].size);
+        },
+        at);
+    expects(
+        tensor.size >= 0, [&] { return what + " has the negative size " + std::to_string(tensor.size); }, at);
+    expects(
+        known(tensor.type), [&] { return what + " has an unknown dtype"; }, at);
+    expects(
+        !(writes && tensor.readonly),
+        [&] { return what + " is read-only but would be written; pass the list through lane::in"; }, at);
+    throw error(what + " has no data", at);
+  }
+}
+
+/// Copies differ from other lists: an entry with null data is one that the tensor does not have.
+inline void check_copies(std::int64_t index, tensor_list masters, tensor_list copies, where at) {
+  expects(
+      copies.size() == masters.size(),
+      [&] {
+        return "the copies of list " + std::to_string(index) + " are " + std::to_string(copies.size()) +
+               " tensors where the list has " + std::to_string(masters.size());
+      },
+      at);
+  for (std::size_t t = 0; t < copies.size(); ++t) {
+    const tensor_view& copy = copies[t];
+    if (copy.data == nullptr) continue;
+    const std::string what = "the copy of ";
+    expects(
+        copy.size == masters[t].size && known(copy.type) && !copy.readonly,
+        [&] {
+          return "the copy of " + label(index, t, masters[t]) + " must be writable, of a known dtype and of " +
+                 std::to_string(masters[t].size) + " elements; it has " + std::to_string(copy.size);
+        },
+        at);
+  }
+}
+
+template <class... L>
+void check_lanes(where at, const L&... lanes) {
+  std::int64_t index = 0;
+  tensor_list first{};
+  const auto one = [&]<class Lane>(const Lane& lane) {
+    if (index == 0) first = lane.list;
+    check_list(index, lane.list, first, Lane::writes, at);
+    if constexpr (Lane::copies) check_copies(index, lane.list, lane.copies_list, at);
+    ++index;
+  };
+  (one(lanes), ...);
+}
+
+template <class E, class F, class... L>
+void apply_lanes(where at, const E& executor, const F& functor, const L&... lanes) {
+  static_assert(sizeof...(L) > 0, "amp: multi_tensor_apply needs at least one list");
+  static_assert(requires(const F& f) { apply::functor_at(f, apply::piece{}); });
+  check_lanes(at, lanes...);
+  const auto first = [](const auto& lane, const auto&...) { return lane.list; };
+  const apply::plan plan(first(lanes...), executor.chunk, at);
+  constexpr bool launches = requires { launch(executor, plan, functor, lanes...); };
+  static_assert(launches,
+                "amp: this executor has no launch() here: include <amp/cuda/multi_tensor_apply.cuh> in a .cu file, or "
+                "<amp/cuda/kernels.hpp> and link amp::kernels");
+  if constexpr (launches) launch(executor, plan, functor, lanes...);
+}
+
+}  // namespace detail
+
+/// Calls `functor(x0, x1, ...)` once for every element of every tensor, with one float (or vec) per list, by reference.
+/// lists   lanes (lane::in, out, inout, inout_with_copy), or ranges of tensors: const ones, or ones of const elements,
+/// are
+///         read, others are read and written. The i-th tensors of all lists have equal sizes; formats may be mixed
+/// result  does not depend, bit for bit, on the executor, its chunk size, threads or target; subnormal fp32 operands
+/// count
+///         as 0 (FTZ/DAZ), conversions keep the subnormals of low formats
+/// alias   a tensor may appear in several lists at the same address; partly overlapping tensors are undefined
+/// throws  amp::error naming list and tensor
+template <class E, class F, class... Lists>
+void multi_tensor_apply(const E& executor, const F& functor, Lists&&... lists) {
+  const auto call = [&](const auto&... source) {
+    detail::apply_lanes(where::here(), executor, functor, source.lane()...);
+  };
+  call(detail::lane_source<Lists>(lists)...);
+}
+
+}  // namespace amp
