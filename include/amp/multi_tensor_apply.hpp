@@ -16,9 +16,10 @@
 
 namespace amp {
 
-/// One element of each list, as floats or as vec<float, N>, passed by reference. Its call operator must be AMP_INLINE.
+/// Takes one float per list, and one vec<float, N> per list: `V&` where the list is written, `const V&` where it is
+/// read. Its call operator must be AMP_INLINE. With a member `at(piece)` it may differ from tensor to tensor.
 template <class F, class... Lanes>
-concept LaneFunctor = std::is_trivially_copyable_v<F> && std::invocable<const F&, Lanes&...>;
+concept LaneFunctor = std::is_trivially_copyable_v<F> && std::invocable<const F&, Lanes...>;
 
 namespace detail {
 
@@ -117,7 +118,6 @@ inline void check_copies(std::int64_t index, tensor_list masters, tensor_list co
   for (std::size_t t = 0; t < copies.size(); ++t) {
     const tensor_view& copy = copies[t];
     if (copy.data == nullptr) continue;
-    const std::string what = "the copy of ";
     expects(
         copy.size == masters[t].size && known(copy.type) && !copy.readonly,
         [&] {
@@ -144,7 +144,10 @@ void check_lanes(where at, const L&... lanes) {
 template <class E, class F, class... L>
 void apply_lanes(where at, const E& executor, const F& functor, const L&... lanes) {
   static_assert(sizeof...(L) > 0, "amp: multi_tensor_apply needs at least one list");
-  static_assert(requires(const F& f) { apply::functor_at(f, apply::piece{}); });
+  static_assert(
+      LaneFunctor<F, std::conditional_t<L::writes, float&, const float&>...>,
+      "amp: the functor must be trivially copyable and take one float by reference per list, V& for a written "
+      "list and const V& for a read one; are the lists in the functor's order?");
   check_lanes(at, lanes...);
   const auto first = [](const auto& lane, const auto&...) { return lane.list; };
   const apply::plan plan(first(lanes...), executor.chunk, at);

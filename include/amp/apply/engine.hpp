@@ -20,6 +20,16 @@
 
 namespace amp::apply {
 
+/// A lane that is only read reaches the functor as const: lists in the wrong order do not compile.
+template <class Ref, class V>
+AMP_INLINE auto& lane_argument(V& x) {
+  if constexpr (std::remove_cvref_t<Ref>::writes) {
+    return x;
+  } else {
+    return std::as_const(x);
+  }
+}
+
 /// Runs `f` over n elements of the bound lanes. Returns a bit per lane that met a non-finite element.
 template <class V, class F, class... Ref>
 AMP_INLINE unsigned loop(const F& functor, std::int64_t n, Ref&&... ref) {
@@ -29,7 +39,7 @@ AMP_INLINE unsigned loop(const F& functor, std::int64_t n, Ref&&... ref) {
     [&]<std::size_t... K>(std::index_sequence<K...>) AMP_LAMBDA {
       V x[sizeof...(Ref)];
       (ref.load(i, part, x[K]), ...);
-      f(x[K]...);
+      f(lane_argument<Ref>(x[K])...);
       (ref.store(i, part, x[K]), ...);
     }
     (std::index_sequence_for<Ref...>{});

@@ -47,6 +47,7 @@ struct finite_check<V, true> {
 
 template <class V, class T, bool Scaled, bool Checked>
 struct input {
+  static constexpr bool writes = false;
   const T* p;
   float scale;
   finite_check<V, Checked> check{};
@@ -64,6 +65,7 @@ struct input {
 
 template <class V, class T, bool Checked>
 struct output {
+  static constexpr bool writes = true;
   T* p;
   std::int32_t limit;
   finite_check<V, Checked> check{};
@@ -88,6 +90,7 @@ struct output {
 
 template <class V, class T, class Copy>
 struct inout {
+  static constexpr bool writes = true;
   T* p;
   Copy* copy;
 

@@ -4,10 +4,10 @@
 
 namespace amp::fn {
 
-/// out = in, rounded to the format of out: lanes (in, out).
+/// out = in, rounded to the format of out: lanes (out, in).
 struct Copy {
   template <class V>
-  AMP_HD AMP_INLINE void operator()(const V& in, V& out) const {
+  AMP_HD AMP_INLINE void operator()(V& out, const V& in) const {
     out = in;
   }
 };
