@@ -10,15 +10,16 @@ namespace clipbert::data {
 /// One micro batch of videos with their captions.
 /// frames    (videos, clips * frames per clip, 3, height, width), RGB, normalised, clip-major in time
 /// ids, mask (texts, length); texts = sum of n_examples; a video's texts stand together, its positive first
-/// labels    (texts): 1 for a matching pair, 0 else (with one label per pair in a rank loss: position 0 is the positive)
+/// labels    (texts): 1 for a matching pair, 0 else (with one label per pair in a rank loss: position 0 is the
+/// positive)
 struct Batch {
   std::int64_t videos = 0, clips = 0, frames_per_clip = 0, height = 0, width = 0;
   std::int64_t texts = 0, length = 0;
   std::vector<float> frames;
   std::vector<std::int64_t> ids, mask, labels;
-  std::vector<std::int64_t> n_examples;       ///< texts of each video
-  std::vector<std::string> video_names;       ///< clip_name of each video
-  std::vector<std::int64_t> caption_ids;      ///< record index of each text
+  std::vector<std::int64_t> n_examples;   ///< texts of each video
+  std::vector<std::string> video_names;   ///< clip_name of each video
+  std::vector<std::int64_t> caption_ids;  ///< record index of each text
 };
 
 /// A finite or endless stream of micro batches, in an order that depends on the seed only.

@@ -1,0 +1,152 @@
+#include "data/video.hpp"
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "app/cases/data/manifest.hpp"
+#include "config/errors.hpp"
+#include "data/image.hpp"
+
+namespace data = clipbert::data;
+using cases::json;
+
+namespace {
+
+/// Mean of a rectangle given in shares of the picture, per channel.
+std::array<double, 3> mean_of(const data::Frame& frame, double left, double right, double top, double bottom) {
+  std::array<double, 3> sum{};
+  double count = 0;
+  for (int y = static_cast<int>(std::ceil(top * frame.height)); y < static_cast<int>(bottom * frame.height); ++y) {
+    for (int x = static_cast<int>(std::ceil(left * frame.width)); x < static_cast<int>(right * frame.width);
+         ++x, ++count) {
+      const auto at =
+          (static_cast<std::size_t>(y) * static_cast<std::size_t>(frame.width) + static_cast<std::size_t>(x)) * 3;
+      for (std::size_t c = 0; c < 3; ++c) sum[c] += frame.rgb[at + c];
+    }
+  }
+  for (double& value : sum) value /= count;
+  return sum;
+}
+
+/// The number that the ten bars at the bottom of the test pattern spell.
+int code_of(const data::Frame& frame) {
+  int code = 0;
+  for (int bar = 0; bar < 10; ++bar) {
+    const auto mean = mean_of(frame, (bar + 0.25) / 10, (bar + 0.75) / 10, 0.75 + 0.25 / 3, 0.75 + 0.25 * 0.75);
+    if ((mean[0] + mean[1] + mean[2]) / 3 > 125) code |= 1 << bar;
+  }
+  return code;
+}
+
+void check_patches(const data::Frame& frame, const json& colours, double tolerance) {
+  for (std::size_t i = 0; i < colours.size(); ++i) {
+    const double patch = static_cast<double>(i);
+    const auto mean = mean_of(frame, (patch + 0.25) / 6, (patch + 0.75) / 6, 0.5 + 0.25 * 0.25, 0.5 + 0.25 * 0.75);
+    for (std::size_t c = 0; c < 3; ++c) CHECK(std::fabs(mean[c] - colours[i][c].get<double>()) <= tolerance);
+  }
+}
+
+int largest_colour(const data::Frame& frame) {
+  int worst = 0;
+  for (std::size_t i = 0; i < frame.rgb.size(); i += 3) {
+    const auto [low, high] = std::minmax({frame.rgb[i], frame.rgb[i + 1], frame.rgb[i + 2]});
+    worst = std::max(worst, high - low);
+  }
+  return worst;
+}
+
+void check_info(const data::VideoInfo& info, const json& expected, double pts_tolerance) {
+  CHECK(info.stream_index == expected["stream_index"].get<int>());
+  if (!expected["coded_size"].is_null()) CHECK(json{info.coded_width, info.coded_height} == expected["coded_size"]);
+  if (!expected["display_size"].is_null()) CHECK(json{info.width, info.height} == expected["display_size"]);
+  CHECK(info.rotation == expected["rotation"].get<int>());
+  CHECK(info.mirror == expected["mirror"].get<bool>());
+  const auto frames = static_cast<std::int64_t>(info.frames());
+  if (!expected["frames_decoded"].is_null()) CHECK(frames == expected["frames_decoded"].get<std::int64_t>());
+  if (const json& range = expected["frames_decoded_range"]; !range.is_null()) {
+    CHECK((frames >= range[0].get<std::int64_t>() && frames <= range[1].get<std::int64_t>()));
+  }
+  CHECK(info.decode_errors == expected["decode_errors"].get<std::int64_t>());
+  if (!expected["sizes_seen"].is_null()) CHECK(json(info.sizes_seen) == expected["sizes_seen"]);
+  const json& pts = expected["pts_s"];
+  if (pts.is_null()) return;
+  REQUIRE(pts.size() == info.frames());
+  for (std::size_t i = 0; i < pts.size(); ++i) {
+    CHECK(std::fabs(info.seconds(i) - (pts[i].get<double>() - pts[0].get<double>())) <= pts_tolerance);
+  }
+}
+
+bool rising(const json& pts) {
+  for (std::size_t i = 1; i < pts.size(); ++i) {
+    if (pts[i].get<double>() <= pts[i - 1].get<double>()) return false;
+  }
+  return true;
+}
+
+/// Single frames give the codes of the linear pass, whether the scan kept its pictures or not.
+void check_single_frames(const cases::Case& one, const json& codes) {
+  const std::vector<std::size_t> wanted = {codes.size() - 1, codes.size() / 2, 0};
+  for (const std::size_t keep : {std::size_t{0}, data::VideoOptions{}.keep_bytes}) {
+    data::VideoOptions options;
+    options.keep_bytes = keep;
+    data::Video video(one.file, options);
+    const auto frames = video.frames(wanted);
+    for (std::size_t i = 0; i < wanted.size(); ++i) CHECK(code_of(frames[i]) == codes[wanted[i]].get<int>());
+  }
+}
+
+void check_frames(const cases::Case& one, const data::DecodedVideo& video, const json& manifest) {
+  const json& expected = one.expected();
+  const json& codes = expected["frame_codes"];
+  if (!codes.is_null()) REQUIRE(codes.size() == video.frames.size());
+  for (std::size_t i = 0; i < video.frames.size(); ++i) {
+    const data::Frame& frame = video.frames[i];
+    CAPTURE(i);
+    REQUIRE((frame.width == video.info.width && frame.height == video.info.height));
+    REQUIRE(frame.rgb.size() == static_cast<std::size_t>(frame.width) * static_cast<std::size_t>(frame.height) * 3);
+    if (!codes.is_null()) CHECK(code_of(frame) == codes[i].get<int>());
+    if (expected["grey"].get<bool>()) CHECK(largest_colour(frame) <= manifest["tolerances"]["grey"].get<int>());
+    if (const auto patches = expected.find("patches_rgb_tolerance"); patches != expected.end() && !patches->is_null()) {
+      check_patches(frame, manifest["frame_pattern"]["patch_rgb"], patches->get<double>());
+    }
+  }
+  if (const json& word = expected["dataset_refuses"]; !word.is_null()) {
+    const bool refused = data::too_elongated({video.info.height, video.info.width});
+    CHECK((word == "aspect" && refused));
+  }
+  if (!codes.is_null() && !codes.empty() && !expected["damaged"].get<bool>() && !expected["pts_s"].is_null() &&
+      rising(expected["pts_s"])) {
+    check_single_frames(one, codes);
+  }
+}
+
+void check_kind(const std::string& kind) {
+  const auto folder = test_support::cases_folder();
+  if (!test_support::have(folder / "manifest.json")) return;
+  const json manifest = json::parse(std::ifstream(folder / "manifest.json"));
+  cases::for_each(kind, [&](const cases::Case& one) {
+    try {
+      const data::DecodedVideo video = data::decode_all(one.file);
+      const std::string damage = one.file.string() + ": damaged: " + video.info.first_error;
+      cases::check_outcome(one, video.info.damaged() ? "warn" : "ok", damage);
+      check_info(video.info, one.expected(), manifest["tolerances"]["pts_s"]);
+      check_frames(one, video, manifest);
+    } catch (const clipbert::content_error& error) {
+      const json& codec = one.expected()["needs_codec"];
+      const std::string message = error.what();
+      if (!codec.is_null() && cases::lower(message).find(codec.get<std::string>()) != std::string::npos) return;
+      cases::check_outcome(one, "error", message);
+    }
+  });
+}
+
+}  // namespace
+
+TEST_SUITE("cases/video") {
+  TEST_CASE("each video of the manifest comes out as it says") { check_kind("video"); }
+  TEST_CASE("each third-party clip of the manifest comes out as it says") { check_kind("real_video"); }
+}
