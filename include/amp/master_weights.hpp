@@ -1,0 +1,174 @@
+/// fp32 master weights around an optimizer: one reading pass that checks, one pass that steps.
+#pragma once
+#include <algorithm>
+#include <amp/core/check.hpp>
+#include <amp/fn/axpby.hpp>
+#include <amp/fn/copy.hpp>
+#include <amp/fn/l2norm.hpp>
+#include <amp/fn/scale.hpp>
+#include <amp/half_traits.hpp>
+#include <amp/multi_tensor_apply.hpp>
+#include <amp/optim/concepts.hpp>
+#include <amp/optim/executor.hpp>
+#include <amp/optim/group_state.hpp>
+#include <amp/optim/param_source.hpp>
+#include <amp/optim/state.hpp>
+#include <amp/tensor/list.hpp>
+#include <amp/tensor/param.hpp>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+namespace amp {
+
+/// What one look at the gradients found.
+struct GradCheck {
+  double norm = 0.;         ///< 2-norm of the unscaled gradients, over all groups and formats
+  bool overflow = false;    ///< an element is infinite or NaN
+  std::string first_bad{};  ///< the first tensor with one, in group order
+};
+
+/// One trained tensor as the optimizer sees it.
+struct MasterView {
+  std::string_view name;
+  std::span<const float> value;  ///< the master, or the fp32 parameter itself
+  std::span<const float> grad;   ///< unscaled; empty where there is no gradient
+};
+
+/// Steps parameter groups in fp32. A low parameter has a master: the gradient is read in its own format, times the
+/// folded factor, and the stepped master is rounded into the parameter in the same pass. fp32 parameters are stepped in
+/// place. Without masters (O3) low parameters are widened, stepped and rounded. Usage: `if
+/// (!m.check(inv_scale).overflow) m.step(inv_scale, clip); m.zero_grad();` source  Micikevicius et al. 2018
+/// (arXiv:1710.03740), section 3.1; order of work: NVIDIA apex amp
+template <Optimizer Opt>
+class MasterWeights {
+ public:
+  using optimizer_type = Opt;
+  using group_type = typename Opt::group;
+
+  /// throws  amp::error for options out of range, repeated names, or a parameter that two groups hold
+  explicit MasterWeights(std::vector<GroupSpec<Opt>> groups, bool masters = true,
+                         exec::any executor = exec::vectorized{}, where at = where::here())
+      : masters_(masters), exec_(std::move(executor)) {
+    for (auto& spec : groups) add_group(std::move(spec), at);
+  }
+
+  /// Adds a group; its low parameters get masters, its counter starts at 0.
+  void add_group(GroupSpec<Opt> spec, where at = where::here());
+
+  [[nodiscard]] std::size_t group_count() const noexcept { return groups_.size(); }
+  /// Options and counter of a group; references stay valid when groups are added.
+  [[nodiscard]] group_type& group(std::size_t i, where at = where::here()) { return groups_[checked(i, at)]->hyper; }
+  [[nodiscard]] const group_type& group(std::size_t i, where at = where::here()) const {
+    return groups_[checked(i, at)]->hyper;
+  }
+  [[nodiscard]] const std::string& group_name(std::size_t i, where at = where::here()) const {
+    return groups_[checked(i, at)]->name;
+  }
+  /// throws  amp::error if there is no such group or the rate is out of range
+  void set_lr(std::size_t i, double lr, where at = where::here()) {
+    auto options = group(i, at).options;
+    options.lr = lr;
+    options.validate(at);
+    group(i, at).options = options;
+  }
+
+  /// One pass over the gradients, in the formats that they have; gradients in the stash are not looked at.
+  [[nodiscard]] GradCheck check(float inv_scale = 1.f);
+  /// 2-norm of what `step` would use: the present gradients and, where there is one, the stash.
+  [[nodiscard]] double norm(float inv_scale = 1.f);
+
+  /// Steps on gradients * inv_scale * clip, plus the stash * clip. Parameters without a gradient keep their state.
+  void step(float inv_scale = 1.f, float clip = 1.f);
+  /// Whether gradients were put aside, or written out, that the next step will use.
+  [[nodiscard]] bool has_stash() const noexcept {
+    return std::any_of(groups_.begin(), groups_.end(), [](const auto& g) { return g->any_stashed(); });
+  }
+  /// Forgets the stash; parameters, moments and counters stay.
+  void skip() noexcept {
+    for (auto& g : groups_) g->drop_stash();
+    materialised_ = false;
+  }
+  void zero_grad(zeroing how = zeroing::release);
+
+  /// Puts the present gradients aside, unscaled and in fp32, and clears them, so that a backward with another scale can
+  /// follow; what is put aside adds up. `low_too` false: gradients of low parameters were used already and are dropped.
+  void stash(float inv_scale, bool low_too);
+
+  /// Calls `fn(const MasterView&)` for each trained tensor in group order. Writes the fp32 gradients out first, which a
+  /// step does not need; the next step then uses these.
+  template <class F>
+  void for_each_master(F&& fn, float inv_scale = 1.f);
+  /// The tensors that are really stepped, fp32, in group order: masters in place of low parameters.
+  /// throws  amp::error if a low parameter has no master
+  [[nodiscard]] std::vector<Param> master_params(where at = where::here()) const;
+  /// The model's parameters with their present gradients, in group order.
+  [[nodiscard]] std::vector<Param> params();
+
+  /// Bytes of masters and of moments that a full state takes.
+  [[nodiscard]] std::int64_t master_bytes() const noexcept {
+    return bytes([](const auto& g, std::size_t i) { return g.has_master(i) ? 1 : 0; });
+  }
+  [[nodiscard]] std::int64_t moment_bytes() const noexcept {
+    return bytes([](const auto& g, std::size_t i) { return g.trains(i) ? Opt::states : 0; });
+  }
+
+  /// Adds what a resumed run needs: what is stepped, moments, counters, rates; keys start with `prefix`.
+  void save(StateDict& state, const std::string& prefix = "") const;
+  /// Takes it back, bit for bit, and rounds the masters into the low parameters.
+  /// throws  amp::error naming the first entry that is missing or does not fit; nothing is changed then
+  void load(const StateDict& state, const std::string& prefix = "", where at = where::here());
+  /// throws  amp::error if `load` would
+  void expect_loadable(const StateDict& state, const std::string& prefix = "", where at = where::here()) const;
+
+ private:
+  using Group = detail::GroupState<Opt>;
+
+  [[nodiscard]] std::size_t checked(std::size_t i, where at) const {
+    expects(
+        i < groups_.size(),
+        [&] { return "group " + std::to_string(i) + " of " + std::to_string(groups_.size()) + " groups"; }, at);
+    return i;
+  }
+  template <class Count>
+  [[nodiscard]] std::int64_t bytes(Count count) const noexcept {
+    std::int64_t sum = 0;
+    for (const auto& g : groups_)
+      for (std::size_t i = 0; i < g->size(); ++i) sum += count(*g, i) * g->params()[i].size * 4;
+    return sum;
+  }
+  void refresh() {
+    for (auto& g : groups_) g->refresh();
+  }
+  void sync(Group& g, bool to_low);
+  [[nodiscard]] GradCheck look_at(tensor_list grads, float inv_scale) const;
+  template <class Wanted>
+  [[nodiscard]] GradCheck look_at_grads(float inv_scale, Wanted&& wanted);
+  /// stash += gradient * inv_scale for the tensors that `wanted(group, i)` names.
+  template <class Wanted>
+  void add_to_stash(float inv_scale, Wanted&& wanted);
+  /// Moves all gradients to the stash, where norm and step then find them.
+  void materialise(float inv_scale);
+  template <class Functor>
+  void run(const Functor& functor, detail::StepLists<Opt::states>& lists, float factor);
+  void step_group(Group& g, float factor, bool from_stash);
+
+  bool masters_;
+  exec::any exec_;
+  std::vector<std::unique_ptr<Group>> groups_;  // pointers: references to groups survive an add_group
+  detail::StepLists<Opt::states> lists_;        // kept, so that a step allocates nothing
+  std::vector<tensor_view> grads_;
+  bool materialised_ = false;
+};
+
+}  // namespace amp
+
+#include <amp/master_weights/saved.hpp>
+#include <amp/master_weights/steps.hpp>

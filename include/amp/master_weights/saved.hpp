@@ -1,0 +1,95 @@
+/// Saving and loading MasterWeights.
+#pragma once
+#include <amp/master_weights.hpp>
+#include <amp/optim/state.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+namespace amp {
+
+namespace detail {
+inline SavedTensor save_view(const tensor_view& v) {
+  const auto* bytes = static_cast<const std::byte*>(v.data);
+  return {
+      std::string(saved_name(v.type)), {v.size}, {bytes, bytes + static_cast<std::size_t>(v.size) * size_of(v.type)}};
+}
+inline const SavedTensor& saved_view(const StateDict& state, const std::string& key, const tensor_view& v, where at) {
+  return saved_entry(state, key, saved_name(v.type), static_cast<std::size_t>(v.size) * size_of(v.type), at);
+}
+inline void load_view(const StateDict& state, const std::string& key, const tensor_view& v, where at) {
+  const auto& entry = saved_view(state, key, v, at);
+  if (v.size > 0) std::memcpy(v.data, entry.bytes.data(), entry.bytes.size());
+}
+/// The key of a parameter's k-th moment, by the optimizer's name for it, or its number.
+template <class Opt>
+std::string moment_key(const std::string& prefix, int k, const std::string& name) {
+  if constexpr (requires { Opt::state_names[0]; }) {
+    return prefix + Opt::state_names[k] + '.' + name;
+  } else {
+    return prefix + "moment" + std::to_string(k) + '.' + name;
+  }
+}
+}  // namespace detail
+
+template <Optimizer Opt>
+void MasterWeights<Opt>::save(StateDict& state, const std::string& prefix) const {
+  for (const auto& g : groups_) {
+    const std::string group = prefix + "group." + g->name + '.';
+    save_value<std::int64_t>(state, group + "step", g->hyper.step);
+    if constexpr (requires { g->hyper.options.lr; }) save_value<double>(state, group + "lr", g->hyper.options.lr);
+    for (std::size_t i = 0; i < g->size(); ++i) {
+      if (!g->trains(i)) continue;
+      const std::string& name = g->params()[i].name;
+      state[prefix + "master." + name] = detail::save_view(g->weight(i));
+      if (!g->stepped(i)) continue;
+      for (int k = 0; k < Opt::states; ++k)
+        state[detail::moment_key<Opt>(prefix, k, name)] = detail::save_view(g->moment(k, i));
+    }
+  }
+}
+
+template <Optimizer Opt>
+void MasterWeights<Opt>::expect_loadable(const StateDict& state, const std::string& prefix, where at) const {
+  for (const auto& g : groups_) {
+    const std::string group = prefix + "group." + g->name + '.';
+    (void)load_value<std::int64_t>(state, group + "step", at);
+    if constexpr (requires { g->hyper.options.lr; }) (void)load_value<double>(state, group + "lr", at);
+    for (std::size_t i = 0; i < g->size(); ++i) {
+      if (!g->trains(i)) continue;
+      const Param& p = g->params()[i];
+      (void)detail::saved_view(state, prefix + "master." + p.name, g->weight(i), at);
+      if (Opt::states == 0 || !state.contains(detail::moment_key<Opt>(prefix, 0, p.name))) continue;
+      const tensor_view shape{nullptr, p.size, dtype::fp32, false, {}};
+      for (int k = 0; k < Opt::states; ++k)
+        (void)detail::saved_view(state, detail::moment_key<Opt>(prefix, k, p.name), shape, at);
+    }
+  }
+}
+
+template <Optimizer Opt>
+void MasterWeights<Opt>::load(const StateDict& state, const std::string& prefix, where at) {
+  expect_loadable(state, prefix, at);
+  refresh();
+  for (auto& g : groups_) {
+    const std::string group = prefix + "group." + g->name + '.';
+    g->hyper.step = load_value<std::int64_t>(state, group + "step", at);
+    if constexpr (requires { g->hyper.options.lr; }) g->hyper.options.lr = load_value<double>(state, group + "lr", at);
+    g->reset_moments();
+    for (std::size_t i = 0; i < g->size(); ++i) {
+      if (!g->trains(i)) continue;
+      const std::string& name = g->params()[i].name;
+      detail::load_view(state, prefix + "master." + name, g->weight(i), at);
+      if (Opt::states == 0 || !state.contains(detail::moment_key<Opt>(prefix, 0, name))) continue;
+      g->make_moments();
+      g->set_stepped(i, true);
+      for (int k = 0; k < Opt::states; ++k)
+        detail::load_view(state, detail::moment_key<Opt>(prefix, k, name), g->moment(k, i), at);
+    }
+    sync(*g, true);
+  }
+  skip();
+}
+
+}  // namespace amp
