@@ -1,0 +1,235 @@
+#include "io/safetensors.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "config/errors.hpp"
+#include "config/json.hpp"
+#include "io/atomic_file.hpp"
+
+static_assert(std::endian::native == std::endian::little, "safetensors files are little endian");
+
+namespace clipbert::io {
+namespace {
+
+struct Format {
+  DType dtype;
+  std::string_view name;
+  std::size_t size;
+};
+constexpr std::array<Format, 10> formats{{{DType::f64, "F64", 8},
+                                          {DType::f32, "F32", 4},
+                                          {DType::f16, "F16", 2},
+                                          {DType::bf16, "BF16", 2},
+                                          {DType::i64, "I64", 8},
+                                          {DType::i32, "I32", 4},
+                                          {DType::i16, "I16", 2},
+                                          {DType::i8, "I8", 1},
+                                          {DType::u8, "U8", 1},
+                                          {DType::boolean, "BOOL", 1}}};
+
+const Format& format_of(DType dtype) { return *std::ranges::find(formats, dtype, &Format::dtype); }
+
+constexpr std::uint64_t longest_header = 100'000'000;  // the reference reader's limit
+
+/// Where a tensor's bytes stand behind the header.
+struct Slot {
+  std::string name;
+  Tensor tensor;  // without bytes
+  std::uint64_t begin = 0, end = 0;
+};
+
+class Header {
+ public:
+  Header(const std::string& file, std::string_view text, std::uint64_t data_size) : file_(file) {
+    if (!text.starts_with('{')) fail("the header is not a JSON object");
+    config::Json json;
+    try {
+      json = config::parse_json(text, file).root;
+    } catch (const usage_error& e) {
+      throw content_error(std::string(e.what()) + " (in the header)");
+    }
+    for (const auto& [name, entry] : json.items()) {
+      if (name == "__metadata__")
+        read_metadata(entry);
+      else
+        slots.push_back(read_slot(name, entry));
+    }
+    check_layout(data_size);
+  }
+
+  std::vector<Slot> slots;  ///< in the order of their bytes
+  Metadata metadata;
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const { throw content_error(file_ + ": " + what); }
+
+  void read_metadata(const config::Json& entry) {
+    if (!entry.is_object()) fail("__metadata__ is not an object");
+    for (const auto& [key, value] : entry.items()) {
+      if (!value.is_string()) fail("__metadata__." + key + " is not a text");
+      metadata[key] = value.get<std::string>();
+    }
+  }
+
+  Slot read_slot(const std::string& name, const config::Json& entry) const {
+    const auto wrong = [&](const std::string& what) { fail("tensor " + name + ": " + what); };
+    if (!entry.is_object() || entry.size() != 3 || !entry.contains("dtype") || !entry.contains("shape") ||
+        !entry.contains("data_offsets"))
+      wrong("needs dtype, shape and data_offsets");
+    Slot slot{.name = name, .tensor = {}};
+    const auto& dtype = entry.at("dtype");
+    const auto format = std::ranges::find_if(formats, [&](const Format& f) { return dtype == f.name; });
+    if (format == formats.end()) wrong("dtype " + dtype.dump() + " is not known");
+    slot.tensor.dtype = format->dtype;
+    const auto number = [&](const config::Json& value, const char* what) {
+      if (!value.is_number_unsigned() || value.get<std::uint64_t>() > std::numeric_limits<std::int64_t>::max())
+        wrong(std::string(what) + " holds " + value.dump() + ", which is no size");
+      return value.get<std::uint64_t>();
+    };
+    if (!entry.at("shape").is_array()) wrong("shape is not a list");
+    for (const auto& size : entry.at("shape"))
+      slot.tensor.shape.push_back(static_cast<std::int64_t>(number(size, "shape")));
+    const auto& offsets = entry.at("data_offsets");
+    if (!offsets.is_array() || offsets.size() != 2) wrong("data_offsets is not a pair");
+    slot.begin = number(offsets[0], "data_offsets");
+    slot.end = number(offsets[1], "data_offsets");
+    std::uint64_t count = 0;
+    try {
+      count = static_cast<std::uint64_t>(count_of(slot.tensor.shape));
+    } catch (const content_error& e) {
+      wrong(e.what());
+    }
+    if (slot.begin > slot.end || count > std::numeric_limits<std::uint64_t>::max() / format->size ||
+        slot.end - slot.begin != count * format->size)
+      wrong("data_offsets do not fit shape and dtype");
+    return slot;
+  }
+
+  void check_layout(std::uint64_t data_size) {
+    std::ranges::sort(slots, {}, [](const Slot& s) { return std::pair(s.begin, s.end); });
+    std::uint64_t at = 0;
+    for (const auto& slot : slots) {
+      if (slot.begin < at) fail("tensor " + slot.name + ": its bytes overlap another tensor's");
+      if (slot.begin > at) fail("tensor " + slot.name + ": unused bytes stand before it");
+      if (slot.end > data_size)
+        fail("tensor " + slot.name + ": the data is shorter than the offsets say (" + std::to_string(data_size) +
+             " bytes, " + std::to_string(slot.end) + " needed); the file is cut");
+      at = slot.end;
+    }
+    if (at != data_size) fail(std::to_string(data_size - at) + " bytes behind the last tensor belong to none");
+  }
+
+  const std::string& file_;
+};
+
+template <class Bits>
+bool any_special(std::span<const std::byte> bytes, Bits exponent) {
+  for (std::size_t at = 0; at + sizeof(Bits) <= bytes.size(); at += sizeof(Bits)) {
+    Bits bits;
+    std::memcpy(&bits, bytes.data() + at, sizeof(Bits));
+    if ((bits & exponent) == exponent) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::size_t size_of(DType dtype) { return format_of(dtype).size; }
+std::string_view name_of(DType dtype) { return format_of(dtype).name; }
+
+std::int64_t count_of(std::span<const std::int64_t> shape) {
+  std::int64_t count = 1;
+  bool too_large = false;
+  for (const auto size : shape) {
+    if (size < 0) throw content_error("a shape has the negative size " + std::to_string(size));
+    too_large = __builtin_mul_overflow(count, size, &count) || too_large;
+  }
+  // a zero anywhere makes it empty, whatever the other sizes
+  if (std::ranges::find(shape, 0) != shape.end()) return 0;
+  if (too_large) throw content_error("a shape has more elements than memory can hold");
+  return count;
+}
+
+TensorFile read_safetensors(const std::filesystem::path& file) {
+  const auto name = file.string();
+  std::error_code error;
+  std::ifstream in(file, std::ios::binary);
+  const auto size = std::filesystem::file_size(file, error);
+  if (!in || error) throw content_error(name + ": cannot be read; check the path");
+  std::uint64_t length = 0;
+  if (size < sizeof(length)) throw content_error(name + ": too short to be a safetensors file");
+  in.read(reinterpret_cast<char*>(&length), sizeof(length));
+  if (length > longest_header || length > size - sizeof(length))
+    throw content_error(name + ": not a safetensors file, or cut inside its header");
+  std::string text(length, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(length));
+  Header header(name, text, size - sizeof(length) - length);
+
+  TensorFile result;
+  result.metadata = std::move(header.metadata);
+  for (auto& slot : header.slots) {
+    slot.tensor.bytes.resize(slot.end - slot.begin);
+    in.read(reinterpret_cast<char*>(slot.tensor.bytes.data()), static_cast<std::streamsize>(slot.tensor.bytes.size()));
+    if (!in) throw content_error(name + ": tensor " + slot.name + " cannot be read to its end");
+    result.tensors.emplace(std::move(slot.name), std::move(slot.tensor));
+  }
+  return result;
+}
+
+void write_safetensors(const std::filesystem::path& file, const std::map<std::string, TensorView>& tensors,
+                       const Metadata& metadata) {
+  std::vector<const std::pair<const std::string, TensorView>*> order;
+  for (const auto& entry : tensors) order.push_back(&entry);
+  std::ranges::stable_sort(order, std::greater{}, [](const auto* entry) { return size_of(entry->second.dtype); });
+
+  auto header = nlohmann::ordered_json::object();
+  if (!metadata.empty()) header["__metadata__"] = metadata;
+  std::uint64_t at = 0;
+  for (const auto* entry : order) {
+    const auto& [name, tensor] = *entry;
+    if (name == "__metadata__" ||
+        static_cast<std::uint64_t>(count_of(tensor.shape)) * size_of(tensor.dtype) != tensor.bytes.size())
+      throw content_error(file.string() + ": tensor " + name + " does not fit its shape; it is not written");
+    header[name] = {
+        {"dtype", name_of(tensor.dtype)}, {"shape", tensor.shape}, {"data_offsets", {at, at + tensor.bytes.size()}}};
+    at += tensor.bytes.size();
+  }
+  auto text = header.dump();
+  text.append((8 - text.size() % 8) % 8, ' ');
+  const std::uint64_t length = text.size();
+
+  AtomicFile out(file);
+  out.write(std::as_bytes(std::span(&length, 1)));
+  out.write(text);
+  for (const auto* entry : order) out.write(entry->second.bytes);
+  out.commit();
+}
+
+void write_safetensors(const std::filesystem::path& file, const Tensors& tensors, const Metadata& metadata) {
+  std::map<std::string, TensorView> views;
+  for (const auto& [name, tensor] : tensors) views[name] = {tensor.dtype, tensor.shape, tensor.bytes};
+  write_safetensors(file, views, metadata);
+}
+
+std::vector<std::string> nonfinite_tensors(const Tensors& tensors) {
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : tensors) {
+    const bool special = tensor.dtype == DType::f64    ? any_special(tensor.bytes, std::uint64_t{0x7ff0000000000000})
+                         : tensor.dtype == DType::f32  ? any_special(tensor.bytes, std::uint32_t{0x7f800000})
+                         : tensor.dtype == DType::f16  ? any_special(tensor.bytes, std::uint16_t{0x7c00})
+                         : tensor.dtype == DType::bf16 ? any_special(tensor.bytes, std::uint16_t{0x7f80})
+                                                       : false;
+    if (special) names.push_back(name);
+  }
+  return names;
+}
+
+}  // namespace clipbert::io
