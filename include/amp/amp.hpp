@@ -15,3 +15,4 @@
 #include <amp/optim/sgd.hpp>
 #include <amp/scaling/policies.hpp>
 #include <amp/session.hpp>
+#include <amp/state_dict.hpp>

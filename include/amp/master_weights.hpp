@@ -125,6 +125,10 @@ class MasterWeights {
   /// Takes it back, bit for bit, and rounds the masters into the low parameters.
   /// throws  amp::error naming the first entry that is missing or does not fit; nothing is changed then
   void load(const StateDict& state, const std::string& prefix = "", where at = where::here());
+  /// Sets one trained tensor to fp32 values: the master exactly, the low parameter rounded. False if there is none of
+  /// that name.
+  /// throws  amp::error if the sizes differ
+  bool assign(std::string_view name, std::span<const float> values, where at = where::here());
   /// throws  amp::error if `load` would
   void expect_loadable(const StateDict& state, const std::string& prefix = "", where at = where::here()) const;
 

@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -87,6 +88,25 @@ class Session {
   /// throws  amp::error if there is no such group or the rate is negative or not finite
   void set_lr(std::size_t group, double lr, where at = where::here()) { optimizer<0>().set_lr(group, lr, at); }
 
+  /// Adds a parameter group to the I-th optimizer; its low parameters get masters.
+  /// throws  amp::error while gradients of a delayed scope wait, whose scale the new ones would not share
+  template <std::size_t I = 0>
+  void add_group(GroupSpec<std::tuple_element_t<I, std::tuple<Opts...>>> group, where at = where::here()) {
+    expects(slots_[I].status != detail::grads::scaled,
+            "add_group while scaled gradients wait for their sum; add it after the step", at);
+    optimizer<I>().add_group(std::move(group), at);
+  }
+  /// Calls `fn(const MasterView&)` for each tensor that the I-th optimizer steps, with the unscaled gradient in fp32.
+  /// That writes fp32 gradients out, which a step does not need (said once in the log). throws  amp::error on gradients
+  /// that are still scaled, or used by a step already
+  template <std::size_t I = 0, class F>
+  void for_each_master(F&& fn, where at = where::here()) {
+    slots_[I].expect_clippable(L.enabled, at);
+    if (!std::exchange(said_materialised_, true))
+      log("for_each_master writes fp32 gradients of all parameters to memory");
+    optimizer<I>().for_each_master(std::forward<F>(fn), slots_[I].inverse());
+  }
+
   /// Steps every optimizer on the gradients of the scopes before, or skips those that an overflow marked.
   /// throws  amp::error on gradients that are still scaled (delay_unscale), or if no scope came since the last step
   Verdict step(where at = where::here()) {
@@ -115,6 +135,11 @@ class Session {
   [[nodiscard]] StateDict state(where at = where::here()) const;
   /// throws  amp::error naming the first entry that is missing or does not fit; nothing is changed then
   void load(const StateDict& saved, where at = where::here());
+
+  /// Sets what the optimizers step for a parameter of this name, if one steps it.
+  void assign_master(std::string_view name, std::span<const float> values, where at = where::here()) {
+    each_optimizer(*this, [&](auto& optimizer, detail::GradSlot&) { optimizer.assign(name, values, at); });
+  }
 
   // ---- the parts of scale_loss and clip_grad_norm; call those instead ----------------------------------------------
   void begin_backward(const scale_options& o, where at);
@@ -193,6 +218,7 @@ class Session {
   std::vector<bool> late_overflow_;  // found under delay_overflow_check, for the next update of that loss
   std::string overflow_;
   std::int64_t steps_ = 0, skipped_ = 0;
+  bool said_materialised_ = false;
 };
 
 /// What scale_loss and clip_grad_norm take.

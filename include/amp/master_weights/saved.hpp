@@ -1,6 +1,8 @@
 /// Saving and loading MasterWeights.
 #pragma once
+#include <amp/fn/copy.hpp>
 #include <amp/master_weights.hpp>
+#include <amp/multi_tensor_apply.hpp>
 #include <amp/optim/state.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -90,6 +92,30 @@ void MasterWeights<Opt>::load(const StateDict& state, const std::string& prefix,
     sync(*g, true);
   }
   skip();
+}
+
+template <Optimizer Opt>
+bool MasterWeights<Opt>::assign(std::string_view name, std::span<const float> values, where at) {
+  for (const auto& g : groups_) {
+    for (std::size_t i = 0; i < g->size(); ++i) {
+      if (g->params()[i].name != name || !g->trains(i)) continue;
+      const auto size = static_cast<std::int64_t>(values.size());
+      expects(
+          size == g->params()[i].size,
+          [&] {
+            return "parameter " + g->params()[i].name + " has " + std::to_string(g->params()[i].size) + " elements, " +
+                   std::to_string(size) + " are given";
+          },
+          at);
+      const tensor_view from[] = {as_view(values.data(), size)};
+      const tensor_view to[] = {g->weight(i)};
+      multi_tensor_apply(exec_, fn::Copy{}, lane::out(to), lane::in(from));
+      const tensor_view low[] = {g->params()[i].value_view()};
+      if (g->has_master(i)) multi_tensor_apply(exec_, fn::Copy{}, lane::out(low), lane::in(from));
+      return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace amp

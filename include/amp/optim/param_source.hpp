@@ -3,7 +3,9 @@
 #include <amp/core/check.hpp>
 #include <amp/half_traits.hpp>
 #include <amp/tensor/param.hpp>
+#include <amp/tensor/view.hpp>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <span>
 #include <string>
@@ -11,6 +13,28 @@
 #include <vector>
 
 namespace amp {
+
+/// A parameter of anything that has a view (vectors, spans, Eigen matrices): `make_param("weight", w, grad)`.
+/// throws  amp::error if value and gradient differ in size
+template <class Value, class Grad>
+[[nodiscard]] Param make_param(std::string name, Value& value, Grad& grad, role what = role::weight,
+                               where at = where::here()) {
+  const tensor_view v = as_view(value), g = as_view(grad);
+  expects(
+      v.size == g.size,
+      [&] {
+        return "parameter " + name + " has " + std::to_string(v.size) + " elements, its gradient " +
+               std::to_string(g.size);
+      },
+      at);
+  return {.name = std::move(name),
+          .value = v.data,
+          .grad = g.data,
+          .size = v.size,
+          .type = v.type,
+          .grad_type = g.type,
+          .role = what};
+}
 
 /// `fill` writes zeros; `release` gives the gradient back to the tensor library, whose next backward then writes
 /// afresh.

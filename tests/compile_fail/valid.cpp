@@ -1,0 +1,10 @@
+// expect: nothing
+#include <amp/amp.hpp>
+
+#include "net.hpp"
+
+int main() {
+  auto session = amp::initialize<amp::O2>(Net<float>{}, amp::Sgd{.lr = 0.1f});
+  amp::scale_loss(1.f, session, [](float) {});
+  session.step();
+}
