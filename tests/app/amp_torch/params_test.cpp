@@ -2,8 +2,8 @@
 #include <torch/torch.h>
 
 #include <amp_torch/cast.hpp>
-#include <amp_torch/model_state.hpp>
 #include <amp_torch/params.hpp>
+#include <amp_torch/state_dict.hpp>
 #include <string>
 
 namespace {

@@ -1,6 +1,21 @@
 /// O1: casts per operation, by LibTorch's autocast.
 #pragma once
-#include <ATen/autocast_mode.h>
+#include <c10/core/DeviceType.h>
+#include <c10/core/ScalarType.h>
+#include <c10/macros/Export.h>
+
+// The functions of <ATen/autocast_mode.h> that are used here; that header includes every operator.
+namespace at::autocast {
+TORCH_API bool is_autocast_enabled(c10::DeviceType device_type);
+TORCH_API void set_autocast_enabled(c10::DeviceType device_type, bool enabled);
+TORCH_API c10::ScalarType get_autocast_dtype(c10::DeviceType device_type);
+TORCH_API void set_autocast_dtype(c10::DeviceType device_type, c10::ScalarType dtype);
+TORCH_API void clear_cache();
+TORCH_API int increment_nesting();
+TORCH_API int decrement_nesting();
+TORCH_API bool is_autocast_cache_enabled();
+TORCH_API void set_autocast_cache_enabled(bool enabled);
+}  // namespace at::autocast
 
 namespace amp_torch {
 

@@ -1,0 +1,10 @@
+/// All of amp::torch.
+#pragma once
+#include <amp/amp.hpp>
+#include <amp_torch/cast.hpp>
+#include <amp_torch/dtype.hpp>
+#include <amp_torch/exec.hpp>
+#include <amp_torch/op_cast.hpp>
+#include <amp_torch/params.hpp>
+#include <amp_torch/session.hpp>
+#include <amp_torch/state_dict.hpp>
