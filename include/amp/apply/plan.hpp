@@ -81,13 +81,12 @@ class plan {
 /// Calls `f(piece)` for each range of an item, in order.
 template <class F>
 AMP_INLINE void for_each_piece(const work_item& item, std::int64_t chunk, tensor_list sizes, const F& f) {
-  if (item.tensors == 1) {
-    f(piece{item.tensor, item.offset / chunk, item.offset, item.length});
-    return;
-  }
+  // One call only: `f` is inlined, and it is large.
   for (std::int64_t t = item.tensor; t < item.tensor + item.tensors; ++t) {
-    const std::int64_t size = sizes[static_cast<std::size_t>(t)].size;
-    if (size > 0) f(piece{t, 0, 0, size});
+    const bool whole = item.tensors > 1;
+    const std::int64_t length = whole ? sizes[static_cast<std::size_t>(t)].size : item.length;
+    const std::int64_t offset = whole ? 0 : item.offset;
+    if (length > 0) f(piece{t, offset / chunk, offset, length});
   }
 }
 

@@ -28,6 +28,26 @@ struct memory_types<N, 1> {
   using memory = typename raw_types<N>::u8_memory;
 };
 
+/// Narrow words to 32 bits. Builtins where GCC 12 would unpack halves and join them again.
+template <int N, class Narrow>
+AMP_INLINE typename raw_types<N>::u32 widen(const Narrow& narrow) {
+#if AMP_X86 && !defined(__clang__)
+  using u32 = typename raw_types<N>::u32;
+  typedef short i16x8 __attribute__((vector_size(16)));
+  typedef short i16x16 __attribute__((vector_size(32)));
+  typedef int i32x16 __attribute__((vector_size(64)));
+  if constexpr (N == 16 && sizeof(Narrow) == 32) {
+    return (u32)__builtin_ia32_pmovzxwd512_mask((i16x16)narrow, i32x16{}, 0xffffu);
+  } else if constexpr (N == 8 && sizeof(Narrow) == 16) {
+    return (u32)__builtin_ia32_pmovzxwd256((i16x8)narrow);
+  } else {
+    return __builtin_convertvector(narrow, u32);
+  }
+#else
+  return __builtin_convertvector(narrow, typename raw_types<N>::u32);
+#endif
+}
+
 template <class T>
 struct scalar_memory;
 template <>
@@ -63,7 +83,7 @@ AMP_INLINE V load(const T* p, full = {}) {
     } else {
       using types = detail::memory_types<n, sizeof(T)>;
       const typename types::value narrow = *reinterpret_cast<const typename types::memory*>(p);
-      return from_bits<V>(half_traits<T>::decode(__builtin_convertvector(narrow, word_of<V>)));
+      return from_bits<V>(half_traits<T>::decode(detail::widen<n>(narrow)));
     }
   }
 }

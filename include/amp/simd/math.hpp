@@ -6,12 +6,6 @@
 
 namespace amp::simd {
 
-#if AMP_X86 && !defined(__clang__)
-/// Only declared: GCC knows the builtins of a target once a declaration names it (immintrin.h would do, at 0.35 s).
-AMP_TARGET_AVX2 void know_builtins_avx2();
-AMP_TARGET_AVX512 void know_builtins_avx512();
-#endif
-
 /// Correctly rounded square root.
 AMP_HD AMP_INLINE float sqrt(float x) { return __builtin_sqrtf(x); }
 template <int N>

@@ -24,10 +24,20 @@ struct raw_types {
   typedef std::uint8_t u8_memory __attribute__((vector_size(N), aligned(1), may_alias));
 };
 
-/// A shuffle, because `vector + x` and `{x, x, ...}` become N masked moves with GCC.
+#if AMP_X86 && !defined(__clang__)
+/// Only declared: GCC knows the builtins of a target once a declaration names it (immintrin.h would do, at 0.35 s).
+AMP_TARGET_AVX2 void know_builtins_avx2();
+AMP_TARGET_AVX512 void know_builtins_avx512();
+#endif
+
+/// Builtins and a shuffle, because `vector + x` and `{x, x, ...}` become N masked moves with GCC.
 template <int N, int... K>
 AMP_INLINE typename raw_types<N>::f32 broadcast(float x, std::integer_sequence<int, K...>) {
   const typename raw_types<4>::f32 first = {x};
+#if AMP_X86 && !defined(__clang__)
+  if constexpr (N == 16) return __builtin_ia32_broadcastss512(first, typename raw_types<N>::f32{}, 0xffffu);
+  if constexpr (N == 8) return __builtin_ia32_vbroadcastss_ps256(first);
+#endif
   return __builtin_shufflevector(first, first, (K * 0)...);
 }
 }  // namespace detail
