@@ -1,0 +1,14 @@
+#include <doctest/doctest.h>
+
+#include <amp/core/dtype.hpp>
+
+TEST_SUITE("core/dtype") {
+  TEST_CASE("every format has a name and a size, and a foreign value is not known") {
+    static_assert(amp::name(amp::dtype::fp32) == "fp32" && amp::size_of(amp::dtype::fp32) == 4);
+    static_assert(amp::name(amp::dtype::fp16) == "fp16" && amp::size_of(amp::dtype::fp16) == 2);
+    static_assert(amp::name(amp::dtype::bf16) == "bf16" && amp::size_of(amp::dtype::bf16) == 2);
+    CHECK(amp::known(amp::dtype::bf16));
+    CHECK_FALSE(amp::known(static_cast<amp::dtype>(200)));
+    CHECK(amp::name(static_cast<amp::dtype>(200)) == "unknown");
+  }
+}
