@@ -26,11 +26,11 @@ struct TimeLine {
 struct ClipRequest {
   std::int64_t num_frm = 1;
   double target_fps = 1;
-  Strategy strategy = Strategy::rand;   ///< decides where `clips` is none
-  std::optional<std::int64_t> clips;    ///< the video is seen as so many clips ...
-  std::int64_t clip = 0;                ///< ... and this one is taken
-  bool safeguard = false;               ///< a last time stamp below 0.8 of the duration replaces it
-  std::optional<std::int64_t> max_pts;  ///< what the clip before found
+  Strategy strategy = Strategy::rand;        ///< decides where `clips` is none
+  std::optional<std::int64_t> clips = {};    ///< the video is seen as so many clips ...
+  std::int64_t clip = 0;                     ///< ... and this one is taken
+  bool safeguard = false;                    ///< a last time stamp below 0.8 of the duration replaces it
+  std::optional<std::int64_t> max_pts = {};  ///< what the clip before found
 };
 
 struct PickedFrames {

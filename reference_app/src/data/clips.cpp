@@ -1,0 +1,172 @@
+#include "data/clips.hpp"
+
+#include <utility>
+
+#include "config/errors.hpp"
+
+namespace clipbert::data {
+
+ClipOptions for_evaluation(ClipOptions options) {
+  if (options.strategy == Strategy::rand) options.strategy = Strategy::middle;
+  options.by_strategy = options.n_clips == 1;
+  return options;
+}
+
+std::vector<std::size_t> pick_clips(const VideoInfo& info, const ClipOptions& options, Random& random) {
+  TimeLine line{info.pts, static_cast<std::int64_t>(info.frames()), info.duration, info.average_fps};
+  ClipRequest request{.num_frm = options.num_frm, .target_fps = options.fps, .strategy = options.strategy};
+  std::vector<std::size_t> indices;
+  for (std::int64_t clip = 0; clip < options.n_clips; ++clip) {
+    if (!options.by_strategy) {
+      request.clips = options.n_clips;
+      request.clip = clip;
+      request.safeguard = options.n_clips > 1;
+    }
+    const auto draw = [&] { return random.uniform(); };
+    PickedFrames picked = pick_frames(line, request, draw);
+    if (picked.indices.empty()) {  // the header's duration leads past what is shown: pick by index
+      line.duration.reset();
+      picked = pick_frames(line, request, draw);
+    }
+    if (picked.indices.empty()) throw content_error("no frame has a usable time stamp");
+    request.max_pts = picked.max_pts;
+    indices.insert(indices.end(), picked.indices.begin(), picked.indices.end());
+  }
+  return indices;
+}
+
+VideoSet::VideoSet(std::vector<std::string> clips, const ClipFolder& folder, VideoSetOptions options)
+    : clips_(std::move(clips)), options_(std::move(options)) {
+  for (const std::string& clip : clips_) files_.push_back(folder.find(clip));
+  for (std::size_t i = 0; i < clips_.size(); ++i) {
+    if (!files_[i]) note_bad(i, "no such file in " + folder.folder().string());
+  }
+}
+
+std::shared_ptr<const DecodedVideo> VideoSet::cached(std::size_t video) const {
+  const std::scoped_lock lock(mutex_);
+  const auto found = cache_.find(video);
+  return found == cache_.end() ? nullptr : found->second;
+}
+
+/// The frames of the video's clips, decoded or from the cache.
+std::vector<Frame> VideoSet::read(std::size_t video, Random& random) const {
+  std::vector<Frame> frames;
+  if (const auto whole = cached(video)) {
+    for (const std::size_t index : pick_clips(whole->info, options_.clips, random))
+      frames.push_back(whole->frames[index]);
+    return frames;
+  }
+  Video file(*files_[video], {.stop = options_.stop});
+  const VideoInfo& info = file.info();
+  if (info.damaged()) note_damage(video, info);
+  if (too_elongated({info.height, info.width})) {
+    throw content_error(files_[video]->string() + ": aspect ratio of " + std::to_string(info.width) + "x" +
+                        std::to_string(info.height) + " is over 5");
+  }
+  const std::vector<std::size_t> indices = pick_clips(info, options_.clips, random);
+  const std::size_t bytes =
+      info.frames() * static_cast<std::size_t>(info.width) * static_cast<std::size_t>(info.height) * 3;
+  bool cache_it = false;
+  {
+    const std::scoped_lock lock(mutex_);
+    cache_it =
+        bytes <= options_.cache_bytes / 16 && cached_bytes_ + bytes <= options_.cache_bytes && !cache_.contains(video);
+    if (cache_it) cached_bytes_ += bytes;
+  }
+  if (!cache_it) return file.frames(indices);
+  auto whole = std::make_shared<DecodedVideo>();
+  whole->info = info;
+  std::vector<std::size_t> all(info.frames());
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
+  whole->frames = file.frames(all);
+  for (const std::size_t index : indices) frames.push_back(whole->frames[index]);
+  const std::scoped_lock lock(mutex_);
+  if (!cache_.emplace(video, std::move(whole)).second) cached_bytes_ -= bytes;  // another thread was faster
+  return frames;
+}
+
+void VideoSet::fill(std::size_t video, Random& random, std::span<float> out) const {
+  const int side = options_.clips.max_img_size;
+  const std::size_t area = static_cast<std::size_t>(side) * static_cast<std::size_t>(side);
+  std::size_t at = 0;
+  for (const Frame& frame : read(video, random)) {
+    fit_and_pad(frame.rgb, {frame.height, frame.width}, side, out.subspan(at, 3 * area));
+    at += 3 * area;
+  }
+  normalise(out, area, options_.clips.normalisation);
+}
+
+bool VideoSet::load(std::size_t video, Random& random, std::span<float> out) const {
+  if (is_bad(video)) return false;
+  try {
+    fill(video, random, out);
+    return true;
+  } catch (const content_error& error) {
+    if (options_.stop != nullptr && *options_.stop) throw;
+    note_bad(video, error.what());
+    return false;
+  }
+}
+
+std::vector<float> VideoSet::frames(std::size_t video) const {
+  if (!files_.at(video)) throw content_error("clip \"" + clips_[video] + "\": no such file");
+  std::vector<float> out(options_.clips.floats());
+  Random random{video};
+  fill(video, random, out);
+  return out;
+}
+
+void VideoSet::note_damage(std::size_t video, const VideoInfo& info) const {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!damaged_.emplace(video, info.first_error).second) return;
+  }
+  if (options_.warn) {
+    options_.warn(files_[video]->string() + ": damaged (" + std::to_string(info.decode_errors) + " errors: " +
+                  info.first_error + "), its " + std::to_string(info.frames()) + " readable frames are used");
+  }
+}
+
+void VideoSet::note_bad(std::size_t video, const std::string& reason) const {
+  std::string all;
+  std::size_t count = 0;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!bad_.emplace(video, reason).second) return;
+    count = bad_.size();
+    for (const auto& [which, why] : bad_) all += "; clip \"" + clips_[which] + "\": " + why;
+  }
+  if (static_cast<double>(count) > options_.max_bad_videos * static_cast<double>(clips_.size())) {
+    throw content_error(std::to_string(count) + " of " + std::to_string(clips_.size()) +
+                        " videos cannot be used, more than max_bad_videos " + std::to_string(options_.max_bad_videos) +
+                        all);
+  }
+  if (options_.warn) options_.warn("clip \"" + clips_[video] + "\" cannot be used: " + reason);
+}
+
+bool VideoSet::is_bad(std::size_t video) const {
+  const std::scoped_lock lock(mutex_);
+  return bad_.contains(video);
+}
+
+std::vector<ClipNote> VideoSet::bad() const {
+  const std::scoped_lock lock(mutex_);
+  std::vector<ClipNote> result;
+  for (const auto& [video, reason] : bad_) result.push_back({clips_[video], reason});
+  return result;
+}
+
+std::vector<ClipNote> VideoSet::damaged() const {
+  const std::scoped_lock lock(mutex_);
+  std::vector<ClipNote> result;
+  for (const auto& [video, reason] : damaged_) result.push_back({clips_[video], reason});
+  return result;
+}
+
+std::size_t VideoSet::cached_bytes() const {
+  const std::scoped_lock lock(mutex_);
+  return cached_bytes_;
+}
+
+}  // namespace clipbert::data
