@@ -1,5 +1,7 @@
 #include "config/check.hpp"
 
+#include <utility>
+
 #include "config/codec.hpp"
 
 namespace clipbert::config::detail {
@@ -86,6 +88,9 @@ std::vector<std::string> idle_keys(const Config& config) {
   if (is_given(config, "cnn_optim") && config.cnn_optim != config.optim) record("cnn_optim " + config.cnn_optim);
   if (config.cnn_sgd_momentum != 0.9) record("cnn_sgd_momentum " + number_text(config.cnn_sgd_momentum));
   if (!recorded.empty()) lines.push_back("recorded but without effect, as in the original: " + recorded);
+  for (const auto& [key, kind] : {std::pair{"decay", &config.decay}, {"cnn_lr_decay", &config.cnn_lr_decay}})
+    if (*kind == "invsqrt" && config.warmup_ratio == 0.0)
+      lines.push_back(std::string(key) + " invsqrt with warmup_ratio 0 keeps the rate at 1e-8, as in the original");
   if (!config.step_decay_epochs.empty() && config.decay != "multi_step")
     lines.push_back("step_decay_epochs has no effect: decay is " + config.decay);
   if (!config.cnn_step_decay_epochs.empty() && config.cnn_lr_decay != "multi_step")

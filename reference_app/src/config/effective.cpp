@@ -1,7 +1,9 @@
 // What follows from other keys, from the machine, and from files that the settings name.
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <system_error>
+#include <thread>
 
 #include "config/check.hpp"
 #include "config/codec.hpp"
@@ -80,6 +82,17 @@ void check_effective(const Config& config) {
   faults.raise("config");
 }
 
+/// CLIPBERT_NUM_THREADS, else the cores that this process may use.
+std::int64_t threads_by_machine() {
+  const char* variable = std::getenv("CLIPBERT_NUM_THREADS");
+  if (variable == nullptr || *variable == '\0') return std::max<std::int64_t>(1, std::thread::hardware_concurrency());
+  double threads = 0;
+  if (!detail::parse_number(variable, threads) || threads < 1 || threads > 4096 || threads != std::floor(threads))
+    throw usage_error("CLIPBERT_NUM_THREADS is '" + std::string(variable) +
+                      "'; it must be a whole number from 1 to 4096");
+  return static_cast<std::int64_t>(threads);
+}
+
 }  // namespace
 
 void check_paths(Config& config, std::span<const std::string> only) {
@@ -141,16 +154,7 @@ Effective effective(const Config& config, bool cuda_present) {
     throw usage_error("device " + *out.device + ": no CUDA device is present; take cpu");
   fill_precision(out, out.device->starts_with("cuda"), result.notes);
   check_effective(out);
-  if (out.num_threads == 0) {
-    const char* variable = std::getenv("CLIPBERT_NUM_THREADS");
-    double threads = 0;
-    if (variable != nullptr && *variable != '\0') {
-      if (!detail::parse_number(variable, threads) || threads < 1 || threads > 4096 || threads != std::floor(threads))
-        throw usage_error("CLIPBERT_NUM_THREADS is '" + std::string(variable) +
-                          "'; it must be a whole number from 1 to 4096");
-      out.num_threads = static_cast<std::int64_t>(threads);
-    }
-  }
+  if (out.num_threads == 0) out.num_threads = threads_by_machine();
   return result;
 }
 

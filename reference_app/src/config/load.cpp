@@ -93,10 +93,11 @@ Loaded merge(const Document& document, const std::string& name, const std::strin
 
   Faults flag_faults;
   for (const auto& flag : split_flags(words, flag_faults)) apply_flag(flag, config, flag_faults);
+  const bool file_is_sound = faults.all().empty();
   for (const auto& fault : flag_faults.all()) faults.add(fault);
   if (faults.all().empty()) detail::check_contradictions(config, faults);
-  faults.raise(name);
-  loaded.warnings = detail::idle_keys(config);
+  faults.raise(file_is_sound && !flag_faults.all().empty() ? "flags" : name);
+  for (const auto& line : detail::idle_keys(config)) loaded.warnings.push_back(name + ": " + line);
   return loaded;
 }
 

@@ -14,7 +14,7 @@ namespace clipbert::config {
 
 struct Loaded {
   Config config;
-  std::vector<std::string> warnings;  ///< keys whose value changes nothing; one line each
+  std::vector<std::string> warnings;  ///< keys whose value changes nothing; one line each, the file named
 };
 
 /// Reads `file` (none: defaults only) and the words of the command line that are config keys, and checks the values.
@@ -46,7 +46,7 @@ struct Effective {
   std::vector<std::string> notes;
 };
 
-/// Fills in what depends on other keys and on the machine.
+/// Fills in what depends on other keys and on the machine (CLIPBERT_NUM_THREADS too).
 /// throws  usage_error where the level's format contradicts another key on this device
 [[nodiscard]] Effective effective(const Config& config, bool cuda_present = false);
 

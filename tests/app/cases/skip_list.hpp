@@ -12,10 +12,11 @@ inline constexpr SkippedCases skip_list[] = {
     {"ckpt", ".pt", "PyTorch's own format is not among the formats that io reads; .safetensors is"},
 };
 
-inline bool skipped_case(std::string_view kind, std::string_view name) {
+/// Why a case is left out; empty for one that is not.
+inline std::string_view skip_reason(std::string_view kind, std::string_view name) {
   for (const auto& entry : skip_list)
-    if (entry.kind == kind && name.ends_with(entry.suffix)) return true;
-  return false;
+    if (entry.kind == kind && name.ends_with(entry.suffix)) return entry.reason;
+  return {};
 }
 
 }  // namespace test_support

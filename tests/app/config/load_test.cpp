@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -200,7 +201,9 @@ TEST_SUITE("config/load") {
         parse(R"({"classifier": "linear", "cnn_optim": "sgd", "cnn_sgd_momentum": 0.5})", "f").warnings;
     REQUIRE(warnings.size() == 1);
     CHECK(has(warnings[0], "classifier linear, cnn_optim sgd, cnn_sgd_momentum 0.5"));
+    CHECK(warnings[0].starts_with("f: "));
     CHECK(parse(R"({"step_decay_epochs": [2]})", "f").warnings.size() == 1);
+    CHECK(parse(R"({"decay": "invsqrt", "warmup_ratio": 0})", "f").warnings.size() == 1);
   }
 
   TEST_CASE("args.json reads back to equal settings") {
@@ -251,6 +254,17 @@ TEST_SUITE("config/effective") {
     CHECK(c.master_weights == "none");
     CHECK(c.loss_scale == LossScale{});
     CHECK(at(R"({"fp16": 1, "fp8_recipe": "delayed"})", true).amp_dtype == "bf16");
+  }
+
+  TEST_CASE("threads come from the key, else the environment, else the cores") {
+    ::unsetenv("CLIPBERT_NUM_THREADS");
+    CHECK(effective(with("{}")).config.num_threads >= 1);
+    ::setenv("CLIPBERT_NUM_THREADS", "3", 1);
+    CHECK(effective(with("{}")).config.num_threads == 3);
+    CHECK(effective(with(R"({"num_threads": 5})")).config.num_threads == 5);
+    ::setenv("CLIPBERT_NUM_THREADS", "many", 1);
+    CHECK_THROWS_AS(static_cast<void>(effective(with("{}"))), clipbert::usage_error);
+    ::unsetenv("CLIPBERT_NUM_THREADS");
   }
 
   TEST_CASE("what was decided is said, and an absent device is refused") {

@@ -31,6 +31,9 @@ TEST_SUITE("cases/config") {
       try {
         const auto loaded = load(one.file);
         CHECK(one.allows(loaded.warnings.empty() ? "ok" : "warn"));
+        std::string warnings;
+        for (const auto& line : loaded.warnings) warnings += line + "; ";
+        if (!loaded.warnings.empty()) test_support::check_message(one, warnings);
         const auto effective = clipbert::config::to_json(clipbert::config::effective(loaded.config).config);
         for (const auto& [key, value] : one.expected().at("effective").items())
           CHECK_MESSAGE(nlohmann::json(effective.at(key)) == value, key);
