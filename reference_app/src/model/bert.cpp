@@ -138,7 +138,7 @@ Transformer::Transformer(const config::ModelConfig& config)
   const auto classifier = add_group(*this, "classifier");
   hidden_ = add_linear(*classifier, "0", config.hidden_size, 2 * config.hidden_size);
   labels_ = add_linear(*classifier, "2", 2 * config.hidden_size, config.num_labels);
-  for (const auto& module : modules()) {
+  for (const auto& module : modules(false)) {
     if (const auto* linear = module->as<torch::nn::LinearImpl>()) {
       torch::nn::init::normal_(linear->weight, 0.0, config.initializer_range);
       torch::nn::init::zeros_(linear->bias);

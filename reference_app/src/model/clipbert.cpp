@@ -83,7 +83,7 @@ at::Tensor ClipBert::match(const at::Tensor& text, const at::Tensor& visual, con
 
 void ClipBert::cast(at::ScalarType type, NormTypes norms) {
   const torch::NoGradGuard no_grad;
-  for (const auto& module : modules()) {
+  for (const auto& module : modules(false)) {
     if (norms.trained_fp32 && module->as<BatchNorm>() != nullptr) continue;
     if (norms.frozen_fp32 && module->as<FrozenBatchNorm>() != nullptr) continue;
     const auto cast_one = [&](at::Tensor& t) {
