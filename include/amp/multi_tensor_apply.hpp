@@ -144,10 +144,12 @@ void check_lanes(where at, const L&... lanes) {
 template <class E, class F, class... L>
 void apply_lanes(where at, const E& executor, const F& functor, const L&... lanes) {
   static_assert(sizeof...(L) > 0, "amp: multi_tensor_apply needs at least one list");
+  using simd::vec;
   static_assert(
-      LaneFunctor<F, std::conditional_t<L::writes, float&, const float&>...>,
-      "amp: the functor must be trivially copyable and take one float by reference per list, V& for a written "
-      "list and const V& for a read one; are the lists in the functor's order?");
+      LaneFunctor<F, std::conditional_t<L::writes, float&, const float&>...> &&
+          LaneFunctor<F, std::conditional_t<L::writes, vec<float, 4>&, const vec<float, 4>&>...>,
+      "amp: the functor must be trivially copyable and take one float or vec<float, N> by reference per list, V& "
+      "for a written list and const V& for a read one; are the lists in the functor's order?");
   check_lanes(at, lanes...);
   const auto first = [](const auto& lane, const auto&...) { return lane.list; };
   const apply::plan plan(first(lanes...), executor.chunk, at);

@@ -216,8 +216,11 @@ struct item_kernel {
     for_each_piece(item, work.chunk, sizes, [&](const piece& p) AMP_LAMBDA {
       const auto f = functor_at(work.functor, p);
       unsigned found = 0;
-      const bool done =
-          work.fused && (fused_loop<V, bfloat16>(found, f, p, lane...) || fused_loop<V, half>(found, f, p, lane...));
+      bool done = false;
+      if constexpr (simd::lanes < V >> 1) {  // the scalar reference is not worth the compile time
+        done =
+            work.fused && (fused_loop<V, bfloat16>(found, f, p, lane...) || fused_loop<V, half>(found, f, p, lane...));
+      }
       if (!done) found = scratch_loop<V>(f, p, lane...);
       for (std::size_t k = 0; found != 0; ++k, found >>= 1) {
         if ((found & 1u) != 0) lower_to(work.first[k], p.tensor);
