@@ -62,8 +62,9 @@ class VideoSet {
   /// Empty where the file is missing.
   [[nodiscard]] const std::optional<std::filesystem::path>& file(std::size_t video) const { return files_.at(video); }
 
-  /// Fills `out`, shape (n_clips * num_frm, 3, max_img_size, max_img_size), normalised; false if the video is bad: it
-  /// is counted and named once. throws  content_error when more than max_bad_videos of the set are bad
+  /// Fills `out` with normalised frames; false if the video is bad, which is counted and named once.
+  /// shape   out (n_clips * num_frm, 3, max_img_size, max_img_size)
+  /// throws  content_error when more than max_bad_videos of the set are bad
   [[nodiscard]] bool load(std::size_t video, Random& random, std::span<float> out) const;
   /// One video's clips where nothing is random.
   /// throws  content_error with the reason if the video is bad

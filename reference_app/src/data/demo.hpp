@@ -39,11 +39,11 @@ struct DemoData {
   int all = 0;
 };
 
-/// Renders and encodes the videos (128 x 128, 8 frames a second, 2 seconds), writes train.jsonl, val.jsonl,
-/// gallery.jsonl and vocab.txt. The same options give the same bytes. Each file is written beside its place, then
-/// renamed; a run that was cut or is repeated goes on from what is there. throws  usage_error for options that make no
-/// set, or when the folder holds a set made with others; content_error if a
-///         file cannot be written
+/// Renders and encodes the videos (128 x 128, 8 frames a second, 2 seconds); writes the caption files and vocab.txt.
+/// The same options give the same bytes. A file is written beside its place, then renamed; a run that was cut, or is
+/// repeated, goes on from what is there.
+/// throws  usage_error for options that make no set, or where the folder holds a set made with others;
+///         content_error if a file cannot be written
 DemoData make_demo_data(const std::filesystem::path& output_dir, const DemoOptions& options);
 
 inline constexpr int demo_side = 128, demo_fps = 8, demo_frames = 16;

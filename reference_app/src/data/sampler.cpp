@@ -104,7 +104,8 @@ Strategy strategy_of(std::string_view name) {
 
 PickedFrames pick_frames(const TimeLine& line, const ClipRequest& request, const std::function<double()>& draw) {
   const Place place = place_of(request);
-  const double size = static_cast<double>(request.num_frm) / request.target_fps * line.average_fps;
+  constexpr double longest = 1e12;  // frames; keeps a rate beyond measure finite in float
+  const double size = std::min(static_cast<double>(request.num_frm) / request.target_fps * line.average_fps, longest);
   PickedFrames result;
   Span span;
   Place inside = place;  // where the clip lies among the frames of the span

@@ -1,5 +1,8 @@
 #include "data/video_writer.hpp"
 
+#include <algorithm>
+#include <cmath>
+#include <numbers>
 #include <string>
 #include <system_error>
 
@@ -116,7 +119,11 @@ void H264Writer::open_file() {
     auto* matrix = reinterpret_cast<std::int32_t*>(
         av_stream_new_side_data(stream_, AV_PKT_DATA_DISPLAYMATRIX, sizeof(std::int32_t) * 9));
     if (matrix == nullptr) throw std::bad_alloc();
-    av_display_rotation_set(matrix, -static_cast<double>(options_.rotation));  // libav counts against the clock
+    const double angle = options_.rotation * std::numbers::pi / 180;  // clockwise, y downwards
+    const auto fixed = [](double value) { return static_cast<std::int32_t>(std::lround(value * 65536)); };
+    std::fill(matrix, matrix + 9, 0);
+    matrix[0] = fixed(std::cos(angle)), matrix[1] = fixed(std::sin(angle));
+    matrix[3] = -matrix[1], matrix[4] = matrix[0], matrix[8] = 1 << 30;
     if (options_.mirror) matrix[0] = -matrix[0], matrix[1] = -matrix[1];
   }
   check(avio_open(&raw->pb, ("file:" + file_.string()).c_str(), AVIO_FLAG_WRITE), "opening for writing");

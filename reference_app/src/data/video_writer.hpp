@@ -21,8 +21,9 @@ struct H264Options {
   bool bt709 = false;  ///< else BT.601, tagged either way
 };
 
-/// Encodes the frames (all of one even size) with one thread: the same bytes for the same input. Writes beside `file`,
-/// then renames. throws  content_error if libav has no x264, or the file cannot be written
+/// Encodes the frames, all of one even size, with one thread: the same input gives the same bytes.
+/// Writes beside `file`, then renames.
+/// throws  content_error if libav has no x264, or the file cannot be written
 void write_h264(const std::filesystem::path& file, const std::vector<Frame>& frames, const H264Options& options = {});
 
 }  // namespace clipbert::data

@@ -1,0 +1,85 @@
+/// A folder of its own for each test, and small files to put there.
+#pragma once
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/video.hpp"
+
+namespace test_support {
+
+class TempFolder {
+ public:
+  TempFolder() {
+    static std::atomic<int> count{0};
+    path_ = std::filesystem::temp_directory_path() /
+            ("clipbert_data_" + std::to_string(::getpid()) + "_" + std::to_string(count++));
+    std::filesystem::create_directories(path_);
+  }
+  ~TempFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TempFolder(const TempFolder&) = delete;
+  TempFolder& operator=(const TempFolder&) = delete;
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+
+  std::filesystem::path write(const std::string& name, std::string_view text) const {
+    std::ofstream(path_ / name, std::ios::binary) << text;
+    return path_ / name;
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// Frame number n has n bright columns of 4 pixels at the left, and a red, a green and a blue patch below.
+inline std::vector<clipbert::data::Frame> counted_frames(int count, int width = 96, int height = 64) {
+  std::vector<clipbert::data::Frame> frames;
+  for (int n = 0; n < count; ++n) {
+    clipbert::data::Frame frame{width, height, 0, {}};
+    for (int y = 0; y < height; ++y) {
+      for (int x = 0; x < width; ++x) {
+        const int patch = x * 3 / width;
+        const bool top = y < height / 2, lit = x < 4 * n;
+        for (int c = 0; c < 3; ++c) {
+          frame.rgb.push_back(static_cast<std::uint8_t>(top ? (lit ? 230 : 20) : (c == patch ? 200 : 40)));
+        }
+      }
+    }
+    frames.push_back(std::move(frame));
+  }
+  return frames;
+}
+
+/// The number of bright columns of such a frame.
+inline int count_of(const clipbert::data::Frame& frame) {
+  int bright = 0;
+  for (int x = 2; x < frame.width; x += 4) {
+    const auto at = (static_cast<std::size_t>(frame.height / 4) * static_cast<std::size_t>(frame.width) +
+                     static_cast<std::size_t>(x)) *
+                    3;
+    bright += frame.rgb[at] > 125 ? 1 : 0;
+  }
+  return bright;
+}
+
+/// The words of the exception that `action` throws, empty if it throws none of this kind.
+template <typename Error, typename Action>
+std::string message_of(Action action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+inline bool has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+}  // namespace test_support

@@ -1,0 +1,319 @@
+#include "data/video.hpp"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "app/data/support.hpp"
+#include "config/errors.hpp"
+#include "data/video_writer.hpp"
+
+namespace data = clipbert::data;
+using clipbert::content_error;
+using test_support::count_of;
+using test_support::counted_frames;
+using test_support::has;
+using test_support::message_of;
+using test_support::TempFolder;
+
+namespace {
+
+std::array<int, 3> pixel(const data::Frame& frame, int x, int y) {
+  const auto at =
+      (static_cast<std::size_t>(y) * static_cast<std::size_t>(frame.width) + static_cast<std::size_t>(x)) * 3;
+  return {frame.rgb[at], frame.rgb[at + 1], frame.rgb[at + 2]};
+}
+
+int distance(const std::array<int, 3>& a, const std::array<int, 3>& b) {
+  int worst = 0;
+  for (std::size_t c = 0; c < 3; ++c) worst = std::max(worst, std::abs(a[c] - b[c]));
+  return worst;
+}
+
+std::string bytes_of(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+/// What `action` writes to stderr.
+template <typename Action>
+std::string stderr_of(const TempFolder& folder, Action action) {
+  const auto file = folder.path() / "stderr.txt";
+  std::fflush(stderr);
+  const int saved = ::dup(2), to = ::open(file.c_str(), O_CREAT | O_WRONLY | O_TRUNC, 0600);
+  ::dup2(to, 2);
+  action();
+  std::fflush(stderr);
+  ::dup2(saved, 2);
+  ::close(saved);
+  ::close(to);
+  return bytes_of(file);
+}
+
+}  // namespace
+
+TEST_SUITE("data/video") {
+  TEST_CASE("a written video comes back: frames, times, sizes, colours") {
+    const TempFolder folder;
+    const auto file = folder.path() / "clip.mp4";
+    const auto frames = counted_frames(20);
+    data::write_h264(file, frames);
+    const data::DecodedVideo video = data::decode_all(file);
+    REQUIRE(video.frames.size() == 20);
+    CHECK(video.info.codec == "h264");
+    CHECK(video.info.average_fps == doctest::Approx(8));
+    CHECK_FALSE(video.info.damaged());
+    CHECK((video.info.width == 96 && video.info.height == 64));
+    for (std::size_t i = 0; i < 20; ++i) {
+      CHECK(count_of(video.frames[i]) == static_cast<int>(i));
+      CHECK(video.frames[i].seconds == doctest::Approx(static_cast<double>(i) / 8));
+    }
+  }
+
+  TEST_CASE("single frames equal those of the linear pass, kept or decoded again") {
+    const TempFolder folder;
+    const auto file = folder.path() / "clip.mp4";
+    data::write_h264(file, counted_frames(20));
+    const data::DecodedVideo all = data::decode_all(file);
+    const std::vector<std::size_t> wanted = {19, 3, 3, 0, 11};
+    for (const std::size_t keep : {std::size_t{0}, std::size_t{64} << 10, std::size_t{1} << 30}) {
+      data::VideoOptions options;
+      options.keep_bytes = keep;
+      data::Video video(file, options);
+      const auto some = video.frames(wanted);
+      REQUIRE(some.size() == wanted.size());
+      for (std::size_t i = 0; i < wanted.size(); ++i) {
+        CHECK(some[i].rgb == all.frames[wanted[i]].rgb);
+        CHECK(some[i].seconds == all.frames[wanted[i]].seconds);
+      }
+      CHECK(has(message_of<content_error>([&] { (void)video.frame(20); }), "frame 20"));
+    }
+  }
+
+  TEST_CASE("B76 every turn and mirror of the display matrix comes out upright") {
+    const TempFolder folder;
+    const auto plain = folder.path() / "plain.mp4";
+    data::write_h264(plain, counted_frames(3));
+    const data::Frame stored = data::first_frame(plain);
+    for (const int rotation : {0, 90, 180, 270}) {
+      for (const bool mirror : {false, true}) {
+        CAPTURE(rotation);
+        CAPTURE(mirror);
+        const auto file = folder.path() / "turned.mp4";
+        data::H264Options options;
+        options.rotation = rotation, options.mirror = mirror;
+        data::write_h264(file, counted_frames(3), options);
+        const data::DecodedVideo video = data::decode_all(file);
+        CHECK(video.info.rotation == rotation);
+        CHECK(video.info.mirror == mirror);
+        const data::Frame& shown = video.frames[0];
+        const bool sideways = rotation % 180 != 0;
+        REQUIRE(shown.width == (sideways ? stored.height : stored.width));
+        int wrong = 0;
+        for (int y = 0; y < stored.height; ++y) {
+          for (int x = 0; x < stored.width; ++x) {  // mirrored first, then a quarter turn clockwise at a time
+            int px = mirror ? stored.width - 1 - x : x, py = y, w = stored.width, h = stored.height;
+            for (int quarter = 0; quarter < rotation / 90; ++quarter) {
+              const int turned = h - 1 - py;
+              py = px, px = turned;
+              std::swap(w, h);
+            }
+            wrong += pixel(shown, px, py) != pixel(stored, x, y) ? 1 : 0;
+          }
+        }
+        CHECK(wrong == 0);
+      }
+    }
+  }
+
+  TEST_CASE("B77 a stream without a frame count or duration is counted by decoding") {
+    const TempFolder folder;
+    for (const char* container : {"mpegts", "matroska", "avi"}) {
+      CAPTURE(container);
+      const auto file = folder.path() / "clip";
+      data::H264Options options;
+      options.container = container;
+      data::write_h264(file, counted_frames(20), options);
+      const data::VideoInfo info = data::probe(file);
+      CHECK(info.frames() == 20);
+      CHECK(info.average_fps > 0);
+      CHECK(info.seconds(0) == 0.0);
+      CHECK(info.seconds(19) == doctest::Approx(19.0 / 8).epsilon(0.001));
+    }
+  }
+
+  TEST_CASE("B80 what is no video gives one line with path and reason") {
+    const TempFolder folder;
+    const auto refused = [&](const std::filesystem::path& file, const char* reason) {
+      for (const std::string& message : {message_of<content_error>([&] { (void)data::probe(file); }),
+                                         message_of<content_error>([&] { (void)data::decode_all(file); }),
+                                         message_of<content_error>([&] { (void)data::first_frame(file); })}) {
+        CAPTURE(message);
+        CHECK(has(message, file.string()));
+        CHECK(has(message, reason));
+        CHECK_FALSE(has(message, "\n"));
+      }
+    };
+    refused(folder.write("empty.mp4", ""), "empty");
+    refused(folder.write("page.mp4", "<!DOCTYPE html><html><body><p>not found</p></body></html>"), "not a video");
+    refused(folder.write("noise.mp4", std::string(5000, 'x')), "not a video");
+    refused(folder.path() / "missing.mp4", "no such file");
+    refused(folder.path(), "not a regular file");
+    const std::string wav(
+        "RIFF\x34\x00\x00\x00WAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00\x40\x1f\x00\x00\x80\x3e\x00\x00\x02\x00\x10\x00"
+        "data\x10\x00\x00\x00",
+        44);
+    refused(folder.write("sound.mp4", wav + std::string(16, '\0')), "no video stream");
+  }
+
+  TEST_CASE("a playlist under a video's name opens no other file") {
+    const TempFolder folder;
+    data::write_h264(folder.path() / "clip.mp4", counted_frames(4));
+    const std::string clip = (folder.path() / "clip.mp4").string();
+    for (const std::string& text :
+         {"ffconcat version 1.0\nfile '" + clip + "'\n", "#EXTM3U\n#EXTINF:2,\n" + clip + "\n"}) {
+      const auto file = folder.write("list.mp4", text);
+      CHECK(has(message_of<content_error>([&] { (void)data::probe(file); }), file.string()));
+    }
+  }
+
+  TEST_CASE("a name that reads like a pattern or a protocol is only a name") {
+    const TempFolder folder;
+    for (const char* name : {"100% %03d *.mp4", "http:clip.mp4", "Vidéo 測試.mp4"}) {
+      const auto file = folder.path() / name;
+      data::write_h264(file, counted_frames(4));
+      CHECK(data::probe(file).frames() == 4);
+    }
+  }
+
+  TEST_CASE("B82 reordered frames come out in order of presentation, to the last one") {
+    const TempFolder folder;
+    const auto file = folder.path() / "reordered.mp4";
+    data::H264Options options;
+    options.b_frames = 3;
+    data::write_h264(file, counted_frames(23), options);
+    const data::DecodedVideo video = data::decode_all(file);
+    REQUIRE(video.frames.size() == 23);
+    for (int i = 0; i < 23; ++i) {
+      CHECK(count_of(video.frames[static_cast<std::size_t>(i)]) == i);
+      CHECK(video.info.seconds(static_cast<std::size_t>(i)) == doctest::Approx(i / 8.0));
+    }
+  }
+
+  TEST_CASE("B84 colour matrix and range are honoured, and nothing is written to stderr") {
+    const TempFolder folder;
+    for (const bool full_range : {false, true}) {
+      for (const bool bt709 : {false, true}) {
+        CAPTURE(full_range);
+        CAPTURE(bt709);
+        const auto file = folder.path() / "colour.mp4";
+        data::H264Options options;
+        options.full_range = full_range, options.bt709 = bt709, options.crf = 8;
+        data::write_h264(file, counted_frames(3), options);
+        data::Frame frame;
+        CHECK(stderr_of(folder, [&] { frame = data::first_frame(file); }) == "");
+        CHECK(distance(pixel(frame, 16, 48), {200, 40, 40}) <= 8);
+        CHECK(distance(pixel(frame, 48, 48), {40, 200, 40}) <= 8);
+        CHECK(distance(pixel(frame, 80, 48), {40, 40, 200}) <= 8);
+        CHECK(distance(pixel(frame, 48, 10), {20, 20, 20}) <= 8);
+      }
+    }
+  }
+
+  TEST_CASE("B86 eight threads on one file and on eight files decode the same bytes as one") {
+    const TempFolder folder;
+    std::vector<std::filesystem::path> files;
+    std::vector<std::vector<data::Frame>> alone;
+    for (int i = 0; i < 8; ++i) {
+      files.push_back(folder.path() / (std::to_string(i) + ".mp4"));
+      data::write_h264(files.back(), counted_frames(6 + i));
+      alone.push_back(data::decode_all(files.back()).frames);
+    }
+    for (const bool one_file : {true, false}) {
+      std::vector<std::vector<data::Frame>> together(8);
+      {
+        std::vector<std::jthread> threads;
+        for (std::size_t i = 0; i < 8; ++i) {
+          threads.emplace_back([&, i] { together[i] = data::decode_all(files[one_file ? 0 : i]).frames; });
+        }
+      }
+      for (std::size_t i = 0; i < 8; ++i) {
+        const auto& expected = alone[one_file ? 0 : i];
+        REQUIRE(together[i].size() == expected.size());
+        bool equal = true;
+        for (std::size_t f = 0; f < expected.size(); ++f) equal = equal && together[i][f].rgb == expected[f].rgb;
+        CHECK(equal);
+      }
+    }
+  }
+
+  TEST_CASE("a file cut anywhere gives its frames or one line, and always the same") {
+    const TempFolder folder;
+    data::H264Options options;
+    options.container = "mpegts";
+    data::write_h264(folder.path() / "whole.ts", counted_frames(20), options);
+    const std::string whole = bytes_of(folder.path() / "whole.ts");
+    for (std::size_t part = 1; part < 8; ++part) {
+      const auto file = folder.write("cut.ts", whole.substr(0, whole.size() * part / 8));
+      std::string first, second;
+      std::size_t frames = 0, again = 0;
+      first = message_of<content_error>([&] { frames = data::decode_all(file).frames.size(); });
+      second = message_of<content_error>([&] { again = data::decode_all(file).frames.size(); });
+      CHECK(first == second);
+      CHECK(frames == again);
+      CHECK((frames > 0) == first.empty());
+    }
+  }
+
+  TEST_CASE("overwritten bytes never break the reader, and it says when data is damaged") {
+    const TempFolder folder;
+    data::write_h264(folder.path() / "whole.mp4", counted_frames(20));
+    const std::string whole = bytes_of(folder.path() / "whole.mp4");
+    std::size_t damaged = 0;
+    for (std::size_t seed = 0; seed < 60; ++seed) {
+      std::string hurt = whole;
+      for (std::size_t i = 0; i < 12; ++i)
+        hurt[(seed * 7919 + i * 104729 * (seed + 1)) % hurt.size()] = static_cast<char>(seed * 31 + i);
+      const auto file = folder.write("hurt.mp4", hurt);
+      std::size_t frames = 0;
+      const std::string message = message_of<content_error>([&] {
+        const data::DecodedVideo video = data::decode_all(file);
+        frames = video.frames.size();
+        damaged += video.info.damaged() ? 1 : 0;
+        CHECK(video.info.damaged() == !video.info.first_error.empty());
+      });
+      CHECK((frames > 0) == message.empty());
+    }
+    CHECK(damaged > 0);
+  }
+
+  TEST_CASE("a still picture and an animation are read like videos") {
+    const TempFolder folder;
+    const std::string pgm =
+        "P6\n3 2\n255\n" + std::string("\xC8\x28\x28\x28\xC8\x28\x28\x28\xC8\x80\x80\x80\xEB\xEB\xEB\x10\x10\x10", 18);
+    const auto file = folder.write("picture.mp4", pgm);  // the name says nothing
+    const data::DecodedVideo picture = data::decode_all(file);
+    REQUIRE(picture.frames.size() == 1);
+    CHECK((picture.info.width == 3 && picture.info.height == 2));
+    CHECK(distance(pixel(picture.frames[0], 0, 0), {200, 40, 40}) == 0);
+    CHECK(distance(pixel(picture.frames[0], 2, 1), {16, 16, 16}) == 0);
+  }
+
+  TEST_CASE("a stop flag ends a decode at once") {
+    const TempFolder folder;
+    data::write_h264(folder.path() / "clip.mp4", counted_frames(20));
+    const std::atomic<bool> stop{true};
+    data::VideoOptions options;
+    options.stop = &stop;
+    CHECK(has(message_of<content_error>([&] { (void)data::probe(folder.path() / "clip.mp4", options); }), "clip.mp4"));
+  }
+}
