@@ -12,9 +12,9 @@ namespace {
 
 /// Row of a header by its path below include/amp; folders first, then the notions that stand at the top.
 int row_of(const std::string& path) {
-  static const std::map<std::string, int> folders{{"core", 0},    {"formats", 1}, {"simd", 2},  {"tensor", 3},
-                                                  {"apply", 4},   {"fn", 5},      {"optim", 6}, {"nn", 6},
-                                                  {"scaling", 7}, {"cast", 9}};
+  static const std::map<std::string, int> folders{
+      {"core", 0},  {"formats", 1}, {"simd", 2},    {"tensor", 3},         {"apply", 4}, {"fn", 5},
+      {"optim", 6}, {"nn", 6},      {"scaling", 7}, {"master_weights", 8}, {"cast", 9},  {"session", 10}};
   static const std::map<std::string, int> tops{
       {"half_traits.hpp", 1}, {"multi_tensor_apply.hpp", 4}, {"loss_scaler.hpp", 7}, {"master_weights.hpp", 8},
       {"opt_level.hpp", 9},   {"session.hpp", 10},           {"state_dict.hpp", 10}, {"amp.hpp", 11}};

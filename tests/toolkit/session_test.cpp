@@ -1,0 +1,410 @@
+#include <doctest/doctest.h>
+
+#include <amp/optim/adam.hpp>
+#include <amp/optim/sgd.hpp>
+#include <amp/session.hpp>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "toolkit/net.hpp"
+
+using amp::Adam;
+using amp::AnyScale;
+using amp::bfloat16;
+using amp::DynamicScale;
+using amp::half;
+using amp::init_options;
+using amp::Sgd;
+using amp::StaticScale;
+using amp::Verdict;
+using toolkit_test::masters;
+using toolkit_test::Net;
+using toolkit_test::weights;
+
+namespace {
+constexpr float infinity = std::numeric_limits<float>::infinity();
+using Net32 = Net<float>;
+
+/// One whole step: zero, scaled backward, step.
+template <class S>
+Verdict train(S& session, float base = 1.f, bool poison = false) {
+  session.zero_grad();
+  amp::scale_loss(1.f, session, [&](float scaled) {
+    session.model().backward(scaled, base);
+    if (poison) session.model().b_grad[1] = decltype(session.model().b_grad[1] + session.model().b_grad[1])(infinity);
+  });
+  return session.step();
+}
+}  // namespace
+
+TEST_SUITE("toolkit/session") {
+  TEST_CASE("O2 casts the model, keeps norms fp32, and steps what a plain fp32 run steps") {
+    auto low = amp::initialize<amp::O2>(Net32{}, Sgd{.lr = 0.125}, {.scale = {.init = 1024.f}});
+    static_assert(std::is_same_v<std::decay_t<decltype(low.model())>, Net<half>>);
+    CHECK(train(low) == Verdict::apply);
+    // The pattern is exact in fp16 at every scale used here, so masters move as fp32 weights do.
+    const float first = float(half(1.f)) - 0.125f * 0.25f;
+    CHECK(masters(low)[0] == first);
+    CHECK(low.model().n[0] == 1.f - 0.125f * 0.5f);
+    CHECK(float(low.model().a[0]) == float(half(first)));
+    CHECK(low.steps() == 1);
+  }
+  TEST_CASE("O0 and a disabled session step alike, and the loss comes back unscaled in its own type") {
+    auto plain = amp::initialize<amp::O0>(Net32{}, Adam{.lr = 0.1});
+    auto off = amp::initialize<amp::O2.with_enabled(false)>(Net32{}, Adam{.lr = 0.1});
+    static_assert(std::is_same_v<std::decay_t<decltype(off.model())>, Net32>);
+    for (int i = 0; i < 3; ++i) train(plain);
+    for (int i = 0; i < 3; ++i) {
+      off.zero_grad();
+      amp::scale_loss(half(3.f), off, [&](auto loss) {
+        static_assert(std::is_same_v<decltype(loss), half>);
+        CHECK(float(loss) == 3.f);
+        off.model().backward(1.f);
+      });
+      CHECK(off.step() == Verdict::apply);
+    }
+    CHECK(weights(plain.model()) == weights(off.model()));
+    CHECK(off.loss_scale() == 1.f);
+    CHECK_NOTHROW(off.step());  // as a plain optimizer
+  }
+  TEST_CASE("the scaled loss is fp32 whatever the loss is") {
+    auto session = amp::initialize<amp::O2>(Net32{}, Sgd{}, {.scale = {.init = 65536.f}});
+    amp::scale_loss(half(2.f), session, [](auto scaled) {
+      static_assert(std::is_same_v<decltype(scaled), float>);
+      CHECK(scaled == 131072.f);
+    });
+    amp::scale_loss(0.5, session, [](auto scaled) { CHECK(scaled == 32768.f); }, {.delay_unscale = true});
+  }
+  TEST_CASE(
+      "an overflow skips: weights, masters, moments and counters stay, the scale halves, the next step is normal") {
+    auto session = amp::initialize<amp::O2>(Net32{}, Adam{.lr = 0.1}, {.scale = {.init = 256.f}});
+    train(session);
+    const auto before = session.state();
+    const auto low = weights(session.model());
+    CHECK(train(session, 1.f, true) == Verdict::skip);
+    CHECK(session.overflow() == "b");
+    CHECK(session.loss_scale() == 128.f);
+    CHECK(weights(session.model()) == low);
+    const auto after = session.state();
+    for (const auto& [key, value] : before)
+      if (key.starts_with("optimizer.")) CHECK_MESSAGE(after.at(key) == value, key);
+    CHECK(session.skipped() == 1);
+    CHECK(session.steps() == 1);
+    CHECK(train(session) == Verdict::apply);
+    CHECK(session.overflow().empty());
+    CHECK(session.optimizer().group(0).step == 2);
+  }
+  TEST_CASE("two overflows before one step skip one step only") {
+    auto session = amp::initialize<amp::O2>(Net32{}, Sgd{.lr = 0.1}, {.scale = {.init = 256.f}});
+    for (int i = 0; i < 2; ++i) {
+      amp::scale_loss(1.f, session, [&](float s) {
+        session.model().backward(s);
+        session.model().a_grad[0] = half(infinity);
+      });
+    }
+    CHECK(session.loss_scale() == 64.f);
+    CHECK(session.step() == Verdict::skip);
+    CHECK(train(session) == Verdict::apply);
+  }
+  TEST_CASE("B12 skipped steps do not count in Adam's bias correction") {
+    auto skipping = amp::initialize<amp::O2>(Net32{}, Adam{.lr = 0.1}, {.scale = {.init = 512.f}});
+    for (int i = 0; i < 3; ++i) CHECK(train(skipping, 1.f, true) == Verdict::skip);
+    auto fresh = amp::initialize<amp::O2>(Net32{}, Adam{.lr = 0.1}, {.scale = {.init = 64.f}});
+    train(skipping), train(fresh);
+    CHECK(masters(skipping) == masters(fresh));
+    CHECK(skipping.optimizer().group(0).step == 1);
+  }
+  TEST_CASE("B10 the scale of a session grows after the window and is told in the log once per change") {
+    std::vector<std::string> lines;
+    auto session = amp::initialize<amp::O2>(
+        Net32{}, Sgd{}, {.scale = {.init = 8.f, .window = 3}, .log = [&](auto line) { lines.emplace_back(line); }});
+    std::vector<float> scales;
+    for (const bool poison : {false, false, false, true, false, false, false}) {
+      train(session, 1.f, poison);
+      scales.push_back(session.loss_scale());
+    }
+    CHECK(scales == std::vector<float>{8.f, 8.f, 16.f, 8.f, 8.f, 8.f, 16.f});
+    REQUIRE(lines.size() == 3);
+    CHECK(lines[1] == "loss scale 0: 16 -> 8, step skipped, first overflow in b");
+  }
+  TEST_CASE("B30 clipping sees unscaled gradients: the norm and the first update do not depend on the scale") {
+    std::vector<std::vector<float>> results;
+    for (const float scale : {1.f, 64.f, 8192.f}) {
+      auto session = amp::initialize<amp::O2>(Net32{}, Sgd{.lr = 0.1}, {.scale = {.init = scale}});
+      amp::scale_loss(1.f, session, [&](float s) { session.model().backward(s); });
+      CHECK(amp::clip_grad_norm(session, 0.5) == doctest::Approx(session.model().norm()).epsilon(1e-7));
+      session.step();
+      results.push_back(masters(session));
+    }
+    CHECK(results[0] == results[1]);
+    CHECK(results[0] == results[2]);
+    auto unclipped = amp::initialize<amp::O2>(Net32{}, Sgd{.lr = 0.1});
+    train(unclipped);
+    CHECK(masters(unclipped) != results[0]);
+  }
+  TEST_CASE("B34 the norm returned is the one before clipping, and clipping twice goes on from the first") {
+    auto session = amp::initialize<amp::O0>(Net32{}, Sgd{.lr = 1.});
+    const double norm = session.model().norm();
+    amp::scale_loss(1.f, session, [&](float s) { session.model().backward(s); });
+    CHECK(amp::clip_grad_norm(session, norm / 2.) == doctest::Approx(norm));
+    CHECK(amp::clip_grad_norm(session, norm / 4.) == doctest::Approx(norm / 2.));
+    session.step();
+    CHECK(session.model().n[0] == doctest::Approx(1. - 0.5 / 4.));
+  }
+  TEST_CASE("error_if_nonfinite names the tensor; without it the norm says what it is and the step is skipped") {
+    auto session = amp::initialize<amp::O2>(Net32{}, Sgd{});
+    amp::scale_loss(1.f, session, [&](float s) {
+      session.model().backward(s / 65536.f);
+      session.model().a_grad[2] = half(infinity);
+    });
+    CHECK_THROWS_WITH_AS(amp::clip_grad_norm(session, 1., {.error_if_nonfinite = true}), doctest::Contains("is a ["),
+                         amp::error);
+    CHECK_FALSE(std::isfinite(amp::clip_grad_norm(session, 1.)));
+    CHECK(session.step() == Verdict::skip);
+  }
+  TEST_CASE("delayed scopes sum in the model's gradients and are unscaled as one") {
+    auto twice = amp::initialize<amp::O2>(Net32{}, Sgd{.lr = 0.1}, {.scale = {.init = 64.f}});
+    amp::scale_loss(1.f, twice, [&](float s) { twice.model().backward(s); }, {.delay_unscale = true});
+    amp::scale_loss(1.f, twice, [&](float s) { twice.model().backward(s); });
+    CHECK_FALSE(twice.optimizer().has_stash());
+    CHECK(amp::clip_grad_norm(twice, 1e9) == doctest::Approx(twice.model().norm(2.)));
+    twice.step();
+    auto once = amp::initialize<amp::O2>(Net32{}, Sgd{.lr = 0.1}, {.scale = {.init = 64.f}});
+    train(once, 2.f);
+    CHECK(masters(twice) == masters(once));
+  }
+  TEST_CASE("stepping or clipping on scaled gradients is an error with the caller's place") {
+    auto session = amp::initialize<amp::O2>(Net32{}, Sgd{});
+    amp::scale_loss(1.f, session, [&](float s) { session.model().backward(s); }, {.delay_unscale = true});
+    CHECK_THROWS_WITH_AS(session.step(), doctest::Contains("step() on scaled gradients"), amp::error);
+    CHECK_THROWS_WITH_AS(session.step(), doctest::Contains("session_test.cpp"), amp::error);
+    CHECK_THROWS_AS(amp::clip_grad_norm(session, 1.), amp::error);
+    CHECK_THROWS_AS((void)session.state(), amp::error);
+    CHECK(weights(session.model()) == weights(Net32{}.cast<half>(true)));
+    session.zero_grad();  // gives the sum up
+    CHECK_NOTHROW(session.step());
+  }
+  TEST_CASE("a second step on the same gradients is an error") {
+    auto session = amp::initialize<amp::O2>(Net32{}, Sgd{});
+    train(session);
+    CHECK_THROWS_WITH_AS(session.step(), doctest::Contains("no scale_loss since the last step"), amp::error);
+    CHECK_THROWS_AS(amp::clip_grad_norm(session, 1.), amp::error);
+  }
+  TEST_CASE("B33 two losses keep their own scales, and their gradients sum in common units") {
+    const auto options = init_options<AnyScale>{.scale = StaticScale{1024.f}, .num_losses = 2};
+    auto both = amp::initialize<amp::O2>(Net32{}, Sgd{.lr = 0.1},
+                                         init_options<DynamicScale>{.scale = {.init = 1024.f}, .num_losses = 2});
+    // Loss 1 overflows once on its own, so that its scale differs.
+    amp::scale_loss(1.f, both, [&](float) { both.model().a_grad[0] = half(infinity); }, {.loss_id = 1});
+    CHECK(both.step() == Verdict::skip);
+    CHECK(both.loss_scale(0) == 1024.f);
+    CHECK(both.loss_scale(1) == 512.f);
+    both.zero_grad();
+    amp::scale_loss(1.f, both, [&](float s) { both.model().backward(s); }, {.loss_id = 0});
+    amp::scale_loss(1.f, both, [&](float s) { both.model().backward(s, 2.f); }, {.loss_id = 1});
+    CHECK(amp::clip_grad_norm(both, 1e9) == doctest::Approx(both.model().norm(3.)));
+    CHECK(both.step() == Verdict::apply);
+    auto once = amp::initialize<amp::O2>(Net32{}, Sgd{.lr = 0.1}, {.scale = {.init = 1024.f}});
+    train(once, 3.f);
+    CHECK(masters(both) == masters(once));
+    CHECK_THROWS_WITH_AS((void)both.loss_scale(2), doctest::Contains("num_losses"), amp::error);
+    CHECK_THROWS_AS(amp::scale_loss(1.f, both, [](float) {}, {.loss_id = -1}), amp::error);
+    CHECK(options.num_losses == 2);
+  }
+  TEST_CASE("an overflow in an earlier loss skips the step but is not laid on a later one") {
+    auto session =
+        amp::initialize<amp::O2>(Net32{}, Sgd{}, init_options<DynamicScale>{.scale = {.init = 64.f}, .num_losses = 2});
+    amp::scale_loss(1.f, session,
+                    [&](float s) {
+                      session.model().backward(s);
+                      session.model().n_grad[0] = infinity;
+                      session.model().a_grad[0] = half(infinity);
+                    },
+                    {.loss_id = 0});
+    amp::scale_loss(1.f, session, [&](float s) { session.model().backward(s); }, {.loss_id = 1});
+    CHECK(session.loss_scale(0) == 32.f);
+    CHECK(session.loss_scale(1) == 64.f);
+    CHECK(session.step() == Verdict::skip);
+    CHECK(train(session) == Verdict::apply);
+    for (const float w : masters(session)) CHECK(std::isfinite(w));
+  }
+  TEST_CASE("B06 gradients remember their scale: delayed scopes of two scales are refused") {
+    auto session =
+        amp::initialize<amp::O2>(Net32{}, Sgd{}, init_options<DynamicScale>{.scale = {.init = 64.f}, .num_losses = 2});
+    train(session, 1.f, true);  // loss 0 falls to 32
+    session.zero_grad();
+    amp::scale_loss(1.f, session, [](float) {}, {.loss_id = 0, .delay_unscale = true});
+    CHECK_THROWS_WITH_AS(amp::scale_loss(1.f, session, [](float) {}, {.loss_id = 1}),
+                         doctest::Contains("of scale 32 wait"), amp::error);
+  }
+  TEST_CASE("delay_overflow_check leaves the update to a later scope of the same loss") {
+    auto session = amp::initialize<amp::O2>(Net32{}, Sgd{}, {.scale = {.init = 64.f}});
+    amp::scale_loss(1.f, session, [&](float) { session.model().a_grad[0] = half(infinity); },
+                    {.delay_overflow_check = true});
+    CHECK(session.loss_scale() == 64.f);
+    amp::scale_loss(1.f, session, [&](float s) { session.model().backward(s); });
+    CHECK(session.loss_scale() == 32.f);
+    CHECK(session.step() == Verdict::skip);
+  }
+  TEST_CASE("a static scale reports an overflow and steps all the same; scale 1 without masters looks at nothing") {
+    auto session = amp::initialize<amp::O2>(Net32{}, Sgd{}, init_options<StaticScale>{.scale = {128.f}});
+    CHECK(train(session, 1.f, true) == Verdict::apply);
+    CHECK(session.overflow() == "b");
+    CHECK(session.scaler().overflows() == 1);
+    CHECK(session.loss_scale() == 128.f);
+    auto shortcut = amp::initialize<amp::O3>(Net32{}, Sgd{}, init_options<StaticScale>{});
+    CHECK(train(shortcut, 1.f, true) == Verdict::apply);
+    CHECK(shortcut.scaler().updates() == 0);
+  }
+  TEST_CASE("B47 bf16 defaults to no scaling, and remarks are made on odd choices") {
+    std::vector<std::string> lines;
+    const auto log = [&](std::string_view line) { lines.emplace_back(line); };
+    auto session = amp::initialize<amp::O2_bf16>(Net32{}, Sgd{}, {.log = log});
+    CHECK(lines.empty());
+    CHECK(session.loss_scale() == 1.f);
+    CHECK(train(session) == Verdict::apply);
+    auto scaled = amp::initialize<amp::O2_bf16>(Net32{}, Sgd{}, init_options<DynamicScale>{.log = log});
+    REQUIRE(lines.size() == 1);
+    CHECK(lines[0].find("bf16") != std::string::npos);
+    auto pure = amp::initialize<amp::O3>(Net32{}, Sgd{}, {.log = log});
+    REQUIRE(lines.size() == 3);
+    CHECK(lines[1].find("without loss scaling") != std::string::npos);
+    CHECK(lines[2].find("no master weights") != std::string::npos);
+  }
+  TEST_CASE("B01 after the allowed skips in a row the session stops and names the tensor") {
+    auto session = amp::initialize<amp::O2>(Net32{}, Sgd{}, {.max_consecutive_skips = 3});
+    CHECK(train(session, 1.f, true) == Verdict::skip);
+    CHECK(train(session, 1.f, true) == Verdict::skip);
+    try {
+      train(session, 1.f, true);
+      FAIL("no error");
+    } catch (const amp::diverged& e) {
+      CHECK(e.tensor() == "b");
+      CHECK(std::string(e.what()).find("3 steps in a row overflowed") != std::string::npos);
+    }
+    auto patient = amp::initialize<amp::O2>(Net32{}, Sgd{}, {.max_consecutive_skips = 0});
+    for (int i = 0; i < 200; ++i) CHECK(train(patient, 1.f, true) == Verdict::skip);
+    CHECK(patient.loss_scale() > 0.f);
+  }
+  TEST_CASE("a backward that throws leaves the session usable after zero_grad") {
+    auto session = amp::initialize<amp::O2>(Net32{}, Sgd{}, {.scale = {.init = 64.f}});
+    CHECK_THROWS_AS(amp::scale_loss(1.f, session, [](float) { throw std::runtime_error("backward"); }),
+                    std::runtime_error);
+    CHECK(train(session) == Verdict::apply);
+  }
+  TEST_CASE("groups by rule: the first group that takes a parameter steps it, others stay as they are") {
+    using Group = amp::Group<Sgd>;
+    const auto named = [](std::string name) { return [name](const amp::Param& p) { return p.name == name; }; };
+    auto session = amp::initialize<amp::O0>(
+        Net32{}, std::vector<Group>{{Sgd{.lr = 1.}, named("n"), "norms"}, {Sgd{.lr = 0.}, named("a"), "frozen"}});
+    const float b = session.model().b[0];
+    train(session);
+    CHECK(session.model().n[0] == 0.5f);
+    CHECK(session.model().a[0] == 1.f);
+    CHECK(session.model().b[0] == b);
+    session.set_lr(0, 2.);
+    train(session);
+    CHECK(session.model().n[0] == -0.5f);
+    CHECK(session.optimizer().group_name(0) == "norms");
+  }
+  TEST_CASE("several optimizers: only those of the overflowing scope skip") {
+    const auto is_norm = [](const amp::Param& p) { return p.role == amp::role::norm; };
+    auto session = amp::initialize<amp::O2>(
+        Net32{},
+        std::tuple{amp::Group<Sgd>{Sgd{.lr = 1.}, is_norm, "norms"}, amp::Group<Adam>{Adam{.lr = 0.1}, {}, "rest"}},
+        {.scale = {.init = 64.f}});
+    amp::scale_loss(1.f, session,
+                    [&](float s) {
+                      session.model().backward(s);
+                      session.model().n_grad[1] = infinity;
+                    },
+                    {.optimizers = {0}});
+    amp::scale_loss(1.f, session, [&](float s) { session.model().backward(s); }, {.optimizers = {1}});
+    CHECK(session.step() == Verdict::skip);
+    CHECK(session.model().n[0] == 1.f);
+    CHECK(float(session.model().a[0]) != 1.f);
+    CHECK(session.optimizer<0>().group(0).step == 0);
+    CHECK(session.optimizer<1>().group(0).step == 1);
+    CHECK_THROWS_AS(amp::scale_loss(1.f, session, [](float) {}, {.optimizers = {2}}), amp::error);
+  }
+  TEST_CASE("several models are a tuple") {
+    auto session = amp::initialize<amp::O0>(std::tuple{Net32{}}, Sgd{.lr = 1.});
+    amp::scale_loss(1.f, session, [&](float s) { std::get<0>(session.model()).backward(s); });
+    session.step();
+    CHECK(std::get<0>(session.model()).n[0] == 0.5f);
+  }
+  TEST_CASE("B48 a saved and loaded session goes on bit for bit: masters, moments, counters, scale, clean count") {
+    const auto options = init_options<DynamicScale>{.scale = {.init = 64.f, .window = 3}};
+    auto one = amp::initialize<amp::O2>(Net32{}, Adam{.lr = 0.01}, options);
+    for (int i = 0; i < 5; ++i) train(one, 0.1f * static_cast<float>(i + 1), i == 1);
+    const auto saved = one.state();
+    auto two = amp::initialize<amp::O2>(Net32{}, Adam{.lr = 0.01}, options);
+    train(two, 7.f);
+    two.load(saved);
+    CHECK(two.state() == saved);
+    CHECK(two.loss_scale() == one.loss_scale());
+    for (int i = 0; i < 5; ++i) {
+      train(one, 0.3f, i == 2), train(two, 0.3f, i == 2);
+      CHECK(one.state() == two.state());
+      CHECK(weights(one.model()) == weights(two.model()));
+    }
+    CHECK(two.skipped() == 2);
+  }
+  TEST_CASE("a state that lacks an entry is refused by name and changes nothing") {
+    auto session = amp::initialize<amp::O2>(Net32{}, Adam{});
+    train(session);
+    auto saved = session.state();
+    saved.erase("optimizer.0.master.b");
+    const auto before = session.state();
+    CHECK_THROWS_WITH_AS(session.load(saved), doctest::Contains("optimizer.0.master.b"), amp::error);
+    CHECK_THROWS_AS(session.load({}), amp::error);
+    CHECK(session.state() == before);
+  }
+  TEST_CASE("for_each_master gives unscaled gradients, says its price once, and does not change the step") {
+    std::vector<std::string> lines;
+    auto session = amp::initialize<amp::O2>(Net32{}, Sgd{.lr = 0.1},
+                                            {.scale = {.init = 64.f}, .log = [&](auto l) { lines.emplace_back(l); }});
+    auto plain = amp::initialize<amp::O2>(Net32{}, Sgd{.lr = 0.1}, {.scale = {.init = 64.f}});
+    train(plain);
+    amp::scale_loss(1.f, session, [&](float s) { session.model().backward(s); });
+    for (int i = 0; i < 2; ++i)
+      session.for_each_master([](const amp::MasterView& v) {
+        if (v.name == "n") CHECK(v.grad[0] == 0.5f);
+      });
+    CHECK(lines.size() == 1);
+    session.step();
+    CHECK(masters(session) == masters(plain));
+  }
+  TEST_CASE("B26 a group added to a session is stepped, checked and saved") {
+    std::vector<half> extra{half(1.f)}, grad{half(0.f)};
+    auto session = amp::initialize<amp::O2>(Net32{}, Sgd{.lr = 0.5}, {.scale = {.init = 64.f}});
+    train(session);
+    session.zero_grad();
+    session.add_group({Sgd{.lr = 1.},
+                       std::make_shared<amp::FixedParams>(std::vector{amp::make_param("extra", extra, grad)}), "late"});
+    amp::scale_loss(1.f, session, [&](float s) { grad[0] = half(0.25f * s); });
+    session.step();
+    CHECK(float(extra[0]) == 0.75f);
+    CHECK(session.state().contains("optimizer.0.master.extra"));
+    session.zero_grad();
+    amp::scale_loss(1.f, session, [&](float) { grad[0] = half(infinity); });
+    CHECK(session.overflow() == "extra");
+    CHECK(session.step() == Verdict::skip);
+  }
+  TEST_CASE("options out of range throw") {
+    CHECK_THROWS_AS((void)amp::initialize<amp::O2>(Net32{}, Sgd{}, {.num_losses = 0}), amp::error);
+    CHECK_THROWS_AS((void)amp::initialize<amp::O2>(Net32{}, Sgd{}, {.max_consecutive_skips = -1}), amp::error);
+    CHECK_THROWS_AS((void)amp::initialize<amp::O2>(Net32{}, Sgd{.lr = -1.}), amp::error);
+    auto session = amp::initialize<amp::O0>(Net32{}, Sgd{});
+    CHECK_THROWS_AS(amp::clip_grad_norm(session, 0.), amp::error);
+  }
+  TEST_CASE("a loss_scale setting becomes a policy: dynamic, a constant, or none for 1") {
+    CHECK(amp::scale_policy(amp::parse_loss_scale("dynamic")).skips_now());
+    CHECK(amp::scale_policy(amp::parse_loss_scale("128")).initial() == 128.f);
+    CHECK(amp::scale_policy(amp::parse_loss_scale("1.0")).as<amp::NoScale>() != nullptr);
+    const auto torch = amp::scale_policy(amp::parse_loss_scale("dynamic"), amp::TorchScale{.init = 4.f});
+    CHECK(torch.as<amp::TorchScale>()->init == 4.f);
+  }
+}
