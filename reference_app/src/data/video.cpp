@@ -15,6 +15,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr std::int64_t most_pixels = std::int64_t{1}
+                                     << 26;  // of one picture: twice 8K; a small file cannot ask for more
+
 /// Ends libav's work when nothing comes out for too long, or when the program is asked to stop.
 struct Watch {
   double patience = 0;
@@ -87,6 +90,7 @@ class Decoder {
 
  private:
   void open_container();
+  void find_stream_info();
   void open_codec();
   bool feed();
   void note_error(int code) {
@@ -112,17 +116,31 @@ void Decoder::open_container() {
   raw->pb = source_.io();
   raw->io_open = refuse_nested_file;  // playlists and references inside a file open nothing
   raw->interrupt_callback = {Watch::interrupted, &watch_};
-  // Without a name only the content decides: no frame-number patterns, no format by extension.
-  if (const int code = avformat_open_input(&raw, nullptr, nullptr, nullptr); code < 0) {
+  // Without a name only the content decides: no frame-number patterns, no format by extension. No protocol is allowed:
+  // a session description under a video's name opens no socket.
+  AVDictionary* options = nullptr;
+  av_dict_set(&options, "protocol_whitelist", "none", 0);
+  const int code = avformat_open_input(&raw, nullptr, nullptr, &options);
+  av_dict_free(&options);
+  if (code < 0) {
     throw fault("not a video or picture that libav can read: " + av::error_text(code));
   }
   input_.reset(raw);
-  if (avformat_find_stream_info(raw, nullptr) < 0) throw fault("no stream information could be read");
+  find_stream_info();
   index_ = choose_stream(*raw);
   if (index_ < 0) throw fault("no video stream in it (" + std::to_string(raw->nb_streams) + " other streams)");
   for (unsigned i = 0; i < raw->nb_streams; ++i) {
     if (static_cast<int>(i) != index_) raw->streams[i]->discard = AVDISCARD_ALL;
   }
+}
+
+/// libav's look at the first packets, with the limits that its decoders have here too.
+void Decoder::find_stream_info() {
+  std::vector<AVDictionary*> limits(input_->nb_streams, nullptr);
+  for (AVDictionary*& one : limits) av_dict_set_int(&one, "max_pixels", most_pixels, 0);
+  const int code = avformat_find_stream_info(input_.get(), limits.data());
+  for (AVDictionary*& one : limits) av_dict_free(&one);
+  if (code < 0) throw fault("no stream information could be read: " + av::error_text(code));
 }
 
 void Decoder::open_codec() {
@@ -134,6 +152,7 @@ void Decoder::open_codec() {
   if (!codec_) throw std::bad_alloc();
   if (avcodec_parameters_to_context(codec_.get(), &parameters) < 0) throw fault("bad parameters for codec " + name);
   codec_->thread_count = 1;  // damaged files give other frames with several
+  codec_->max_pixels = most_pixels;
   codec_->pkt_timebase = stream().time_base;
   if (const int code = avcodec_open2(codec_.get(), decoder, nullptr); code < 0) {
     throw fault("the decoder for codec " + name + " does not open: " + av::error_text(code));
@@ -210,8 +229,7 @@ void describe(const Decoder& decoder, const AVFrame& frame, VideoInfo& info, Ori
   info.codec = avcodec_get_name(stream.codecpar->codec_id);
   const char* format = av_get_pix_fmt_name(static_cast<AVPixelFormat>(frame.format));
   info.pixel_format = format != nullptr ? format : "unknown";
-  info.coded_width = stream.codecpar->width > 0 ? stream.codecpar->width : frame.width;
-  info.coded_height = stream.codecpar->height > 0 ? stream.codecpar->height : frame.height;
+  info.coded_width = frame.width, info.coded_height = frame.height;  // the header may hold a later size
   if (const std::int32_t* matrix = display_matrix(stream, frame)) orientation = orientation_of(matrix);
   info.rotation = orientation.rotation, info.mirror = orientation.mirror;
   const bool sideways = info.rotation % 180 != 0;

@@ -209,6 +209,26 @@ TEST_SUITE("data/video") {
     }
   }
 
+  TEST_CASE("a size that changes in the stream is noted, and every frame comes out at the first one") {
+    const TempFolder folder;
+    data::H264Options options;
+    options.container = "mpegts";
+    data::write_h264(folder.path() / "a.ts", counted_frames(6, 96, 64), options);
+    data::write_h264(folder.path() / "b.ts", counted_frames(6, 64, 48), options);
+    const auto file = folder.write("both.ts", bytes_of(folder.path() / "a.ts") + bytes_of(folder.path() / "b.ts"));
+    const data::DecodedVideo video = data::decode_all(file);
+    CHECK(video.info.sizes_seen == std::vector<std::array<int, 2>>{{96, 64}, {64, 48}});
+    CHECK(video.frames.size() == 12);
+    for (const data::Frame& frame : video.frames) CHECK((frame.width == 96 && frame.height == 64));
+    CHECK(distance(pixel(video.frames.back(), 48, 48), {40, 200, 40}) <= 12);
+  }
+
+  TEST_CASE("a small file that claims a huge picture is refused, not allocated") {
+    const TempFolder folder;
+    const auto file = folder.write("huge.ppm", "P6\n60000 60000\n255\n" + std::string(1000, 'x'));
+    CHECK(has(message_of<content_error>([&] { (void)data::probe(file); }), file.string()));
+  }
+
   TEST_CASE("B84 colour matrix and range are honoured, and nothing is written to stderr") {
     const TempFolder folder;
     for (const bool full_range : {false, true}) {
