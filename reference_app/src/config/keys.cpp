@@ -65,8 +65,7 @@ std::vector<Key<Config>> config_keys() {
 
   section = "model";
   add(&C::model_config, "model_config", "path of the transformer's JSON, or the object itself", {}, "BERT base", file);
-  add(&C::cnn, "cnn",
-      "the trunk: depths, stem_width, bottleneck_width, out_width, stride_in_1x1, norm, norm_eps, freeze_at");
+  add(&C::cnn, "cnn", "the trunk; its keys stand at the end");
   add(&C::detectron2_model_cfg, "detectron2_model_cfg", "recorded, not read", {}, "none");
   add(&C::e2e_weights_path, "e2e_weights_path", "weights of the whole model to start from", {}, "none", file);
   add(&C::detectron2_weights_path, "detectron2_weights_path", "weights of the trunk to start from", {}, "none", file);
