@@ -1,0 +1,16 @@
+# Installs the package of BUILD into a fresh folder, then configures, builds and tests consumer/ against it.
+set(work "${BUILD}/install_test")
+file(REMOVE_RECURSE "${work}")
+function(run)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  if(NOT result EQUAL 0)
+    list(JOIN ARGN " " command)
+    message(FATAL_ERROR "${command}\n${output}")
+  endif()
+endfunction()
+run("${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${work}/prefix")
+run("${CMAKE_COMMAND}" -S "${SOURCE}/tests/install/consumer" -B "${work}/build" -G "${GENERATOR}"
+    "-DCMAKE_CXX_COMPILER=${COMPILER}" "-DCMAKE_PREFIX_PATH=${work}/prefix" "-DEXAMPLES=${SOURCE}/examples")
+run("${CMAKE_COMMAND}" --build "${work}/build")
+cmake_path(GET CMAKE_COMMAND PARENT_PATH tools)
+run("${tools}/ctest" --test-dir "${work}/build" --output-on-failure)
