@@ -64,7 +64,8 @@ TEST_SUITE("log/tensorboard") {
       whole += cut.failed() ? 0 : 1;
     }
     CHECK(whole == 3);
-    pb::Reader endless(std::string(20, '\xff'));
+    const std::string never_ending(20, '\xff');
+    pb::Reader endless(never_ending);
     CHECK_FALSE(endless.next().has_value());
     CHECK(endless.failed());
   }
