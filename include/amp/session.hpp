@@ -69,7 +69,8 @@ class Session {
     return scalers_[checked_loss(loss_id, at)];
   }
 
-  /// The first tensor, in group order, whose gradient was not finite at the last check; empty if all were finite.
+  /// The first tensor, in group order, whose gradient was not finite, at the last check or at the one that made the
+  /// coming step a skipped one; empty if all were finite.
   [[nodiscard]] const std::string& overflow() const noexcept { return overflow_; }
   /// Steps done and steps skipped so far; with several optimizers each counts on its own.
   [[nodiscard]] std::int64_t steps() const noexcept { return steps_; }

@@ -329,6 +329,30 @@ TEST_SUITE("toolkit/session") {
     CHECK(session.optimizer<1>().group(0).step == 1);
     CHECK_THROWS_AS(amp::scale_loss(1.f, session, [](float) {}, {.optimizers = {2}}), amp::error);
   }
+  TEST_CASE("the bad tensor of the first optimizer is named though the second one's gradients are clean") {
+    const auto is_norm = [](const amp::Param& p) { return p.role == amp::role::norm; };
+    auto session = amp::initialize<amp::O2>(
+        Net32{}, std::tuple{amp::Group<Sgd>{Sgd{}, is_norm, "norms"}, amp::Group<Sgd>{Sgd{}, {}, "rest"}},
+        {.scale = {.init = 64.f}});
+    amp::scale_loss(1.f, session, [&](float s) {
+      session.model().backward(s);
+      session.model().n_grad[1] = infinity;
+    });
+    CHECK(session.overflow() == "n");
+    CHECK(session.step() == Verdict::skip);
+    CHECK(session.overflow() == "n");
+    CHECK(train(session) == Verdict::apply);
+    CHECK(session.overflow().empty());
+  }
+  TEST_CASE("a factor of clipping holds for the gradients that it was made for, not for those of a later scope") {
+    auto session = amp::initialize<amp::O0>(Net32{}, Sgd{.lr = 1.});
+    const double norm = session.model().norm();
+    amp::scale_loss(1.f, session, [&](float s) { session.model().backward(s); });
+    amp::clip_grad_norm(session, norm / 2.);
+    amp::scale_loss(1.f, session, [&](float s) { session.model().backward(s); });
+    session.step();
+    CHECK(session.model().n[0] == doctest::Approx(1. - 0.5 * 1.5));
+  }
   TEST_CASE("several models are a tuple") {
     auto session = amp::initialize<amp::O0>(std::tuple{Net32{}}, Sgd{.lr = 1.});
     amp::scale_loss(1.f, session, [&](float s) { std::get<0>(session.model()).backward(s); });

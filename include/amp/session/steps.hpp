@@ -1,5 +1,6 @@
 /// The work of a session around a backward pass.
 #pragma once
+#include <algorithm>
 #include <amp/optim/clip.hpp>
 #include <amp/session.hpp>
 #include <cmath>
@@ -38,10 +39,10 @@ void Session<L, Model, Policy, Opts...>::begin_backward(const scale_options& o, 
         optimizer.stash(slot.inverse(), false);
         break;
       case detail::grads::ready:
-        optimizer.stash(slot.inverse(), true);
+        optimizer.stash(slot.inverse() * static_cast<float>(slot.clip), true);
         break;
     }
-    slot.fill(detail::grads::zeroed, 1.f);
+    slot.cleared();
   });
 }
 
@@ -50,6 +51,9 @@ template <OptLevel L, class Model, ScalePolicy Policy, Optimizer... Opts>
 void Session<L, Model, Policy, Opts...>::end_backward(const scale_options& o, where at) {
   const std::size_t loss = checked_loss(o.loss_id, at);
   const float scale = scalers_[loss].scale();
+  // The name of a bad tensor stays until the step that it cancels.
+  if (std::none_of(slots_.begin(), slots_.end(), [](const detail::GradSlot& slot) { return slot.skip; }))
+    overflow_.clear();
   for_named(o.optimizers, at, [&](auto&, detail::GradSlot& slot) {
     slot.fill(o.delay_unscale ? detail::grads::scaled : detail::grads::ready, scale);
   });
@@ -78,7 +82,7 @@ const GradCheck& Session<L, Model, Policy, Opts...>::checked(Weights& optimizer,
   if (slot.checked) return slot.check;
   slot.check = optimizer.check(slot.inverse());
   slot.checked = slot.status == detail::grads::ready;  // gradients that no scope announced may change unseen
-  if (slot.check.overflow || slot.checked) overflow_ = slot.check.first_bad;
+  if (overflow_.empty() || !slot.checked) overflow_ = slot.check.first_bad;
   return slot.check;
 }
 
@@ -145,6 +149,8 @@ void Session<L, Model, Policy, Opts...>::remark() const {
 template <OptLevel L, class Model, ScalePolicy Policy, Optimizer... Opts>
 StateDict Session<L, Model, Policy, Opts...>::state(where at) const {
   StateDict saved;
+  for (const bool late : late_overflow_)
+    expects(!late, "state() while an overflow waits for its update (delay_overflow_check); save after that", at);
   std::size_t index = 0;
   each_optimizer(*this, [&](const auto& optimizer, const detail::GradSlot& slot) {
     expects(slot.status != detail::grads::scaled && slot.status != detail::grads::ready,
