@@ -8,3 +8,4 @@
 #include <amp_torch/params.hpp>
 #include <amp_torch/session.hpp>
 #include <amp_torch/state_dict.hpp>
+#include <amp_torch/torch_optim.hpp>

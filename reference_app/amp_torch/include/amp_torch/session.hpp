@@ -29,6 +29,10 @@ struct amp::loss_traits<at::Tensor> {
   }
 };
 
+namespace torch::optim {
+class Optimizer;  // torch_optim.hpp takes these
+}
+
 namespace amp_torch {
 
 /// Options of initialize; with a policy other than the level's own: `init_options<amp::AnyScale>{.scale = ...}`.
@@ -135,22 +139,31 @@ std::vector<amp::GroupSpec<Opt>> group_specs(std::vector<ParamGroup<Opt>> groups
 
 }  // namespace detail
 
-/// Casts the module in place as the level says and gives the session that trains it. The module comes in fp32 and must
-/// outlive the session. `optimizer`: an amp::Optimizer for all trained parameters, a ParamGroup or a vector of them.
-/// Usage: `auto session = amp_torch::initialize<amp::O2>(*net, amp::Adam{.lr = 1e-3});`
-/// throws  amp::error naming the parameter: low already, of a type that is not stepped, or not the module's
-template <amp::OptLevel L, std::derived_from<torch::nn::Module> Net, class Opt,
-          class Options = init_options<amp::level_policy<L>>>
-auto initialize(Net& module, Opt optimizer, Options options = {}, amp::where at = amp::where::here()) {
-  using Step = typename detail::optimizer_of<Opt>::type;
-  auto groups = detail::named_groups(module, std::move(optimizer));
-  detail::expect_own(module, groups, at);
+/// Casts the module in place as the level says.
+/// throws  amp::error naming the parameter that is low already
+template <amp::OptLevel L, class Options>
+void prepare_model(torch::nn::Module& module, const Options& options, amp::where at = amp::where::here()) {
   if constexpr (L.enabled && L.cast != amp::casting::none) {
     if (!options.allow_low) detail::expect_fp32(module, at);
   }
   if constexpr (L.enabled && L.cast == amp::casting::model) {
     cast_model(module, to_torch(L.compute), {.keep_batchnorm_fp32 = L.fp32_norms, .keep_fp32 = options.keep_fp32});
   }
+}
+
+/// Casts the module in place as the level says and gives the session that trains it. The module comes in fp32 and must
+/// outlive the session. `optimizer`: an amp::Optimizer for all trained parameters, a ParamGroup or a vector of them.
+/// Usage: `auto session = amp_torch::initialize<amp::O2>(*net, amp::Adam{.lr = 1e-3});`
+/// throws  amp::error naming the parameter: low already, of a type that is not stepped, or not the module's
+template <amp::OptLevel L, std::derived_from<torch::nn::Module> Net, class Opt,
+          class Options = init_options<amp::level_policy<L>>>
+requires(!std::derived_from<Opt, torch::optim::Optimizer>) auto initialize(Net& module, Opt optimizer,
+                                                                           Options options = {},
+                                                                           amp::where at = amp::where::here()) {
+  using Step = typename detail::optimizer_of<Opt>::type;
+  auto groups = detail::named_groups(module, std::move(optimizer));
+  detail::expect_own(module, groups, at);
+  prepare_model<L>(module, options, at);
   const auto build = [&](std::reference_wrapper<Net>&) {
     return std::tuple{detail::group_specs(std::move(groups), L.cast == amp::casting::op, at)};
   };

@@ -1,0 +1,162 @@
+/// The slow way in for LibTorch's own optimizers: torch::optim classes over fp32 masters and materialised fp32
+/// gradients.
+#pragma once
+#include <ATen/Functions.h>
+#include <torch/optim/optimizer.h>
+
+#include <amp/loss_scaler.hpp>
+#include <amp/opt_level.hpp>
+#include <amp_torch/session.hpp>
+#include <cmath>
+#include <concepts>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace amp_torch {
+
+/// A session around a torch::optim optimizer, with the calls of amp::Session: scale_loss, clip_grad_norm, step,
+/// zero_grad. Every step writes fp32 copies of all low gradients, which the toolkit's own optimizers do not need.
+/// Low parameters in the optimizer's groups are replaced by fp32 masters; groups and their options stay.
+template <amp::OptLevel L, amp::ScalePolicy Policy>
+class TorchOptimSession {
+  static_assert(amp::coherent<L>());
+
+ public:
+  static constexpr amp::OptLevel level = L;
+
+  /// The module is cast already.
+  /// throws  amp::error if the optimizer has stepped before, or holds a tensor that is none of the module's parameters
+  TorchOptimSession(torch::nn::Module& module, torch::optim::Optimizer& optimizer, const init_options<Policy>& options,
+                    amp::where at = amp::where::here())
+      : optimizer_(&optimizer),
+        scaler_(options.scale, at),
+        max_consecutive_skips_(options.max_consecutive_skips),
+        log_(options.log) {
+    amp::expects(optimizer.state().empty(), "the optimizer has stepped already; initialize comes before its first step",
+                 at);
+    for (auto& group : optimizer.param_groups()) {
+      for (at::Tensor& p : group.params()) adopt(module, p, at);
+    }
+    if (log_) log_("torch::optim: each step materialises fp32 gradients; amp::Adam and amp::Sgd do not");
+  }
+  TorchOptimSession(const TorchOptimSession&) = delete;  // the optimizer's groups hold this session's masters
+  TorchOptimSession& operator=(const TorchOptimSession&) = delete;
+
+  [[nodiscard]] float loss_scale(int loss_id = 0, amp::where at = amp::where::here()) const {
+    amp::expects(loss_id == 0, "a session over torch::optim has one loss scale; loss_id must be 0", at);
+    return scaler_.scale();
+  }
+  [[nodiscard]] const amp::LossScaler<Policy>& scaler() const noexcept { return scaler_; }
+  /// The first parameter whose gradient was not finite at the last check.
+  [[nodiscard]] const std::string& overflow() const noexcept { return overflow_; }
+
+  /// Steps the optimizer on the masters and rounds them into the model, or skips after an overflow.
+  /// throws  amp::error on gradients that are still scaled
+  amp::Verdict step(amp::where at = amp::where::here()) {
+    amp::expects(!scaled_, "step() on scaled gradients: end the accumulation with a scope without delay_unscale", at);
+    const bool skips = skip_;
+    skip_ = false;
+    if (skips) return amp::Verdict::skip;
+    optimizer_->step();
+    const c10::AutoGradMode no_grad(false);
+    for (const Pair& p : pairs_) {
+      if (p.has_master()) p.param.copy_(p.master);
+    }
+    return amp::Verdict::apply;
+  }
+  void zero_grad() {
+    for (const Pair& p : pairs_) {
+      p.param.mutable_grad().reset();
+      p.master.mutable_grad().reset();
+    }
+    scaled_ = false;
+  }
+
+  // ---- the parts of scale_loss and clip_grad_norm; call those instead
+  // ------------------------------------------------
+  void begin_backward(const amp::scale_options& o, amp::where at) { static_cast<void>(loss_scale(o.loss_id, at)); }
+  void end_backward(const amp::scale_options& o, amp::where at) {
+    scaled_ = o.delay_unscale;
+    if (scaled_) return;
+    overflow_.clear();
+    for (const Pair& p : pairs_) unscale(p);
+    const float before = scaler_.scale();
+    skip_ = scaler_.update(!overflow_.empty()) == amp::Verdict::skip || skip_;
+    if (log_ && scaler_.scale() != before) {
+      log_("loss scale: " + std::to_string(before) + " -> " + std::to_string(scaler_.scale()));
+    }
+    if (max_consecutive_skips_ > 0 && scaler_.skips_in_a_row() >= max_consecutive_skips_) {
+      throw amp::diverged(
+          "diverged: every one of the last steps overflowed; the first tensor with Inf or NaN is " + overflow_,
+          overflow_, at);
+    }
+  }
+  double clip_gradients(double max_norm, const amp::clip_options& o, amp::where at) {
+    amp::expects(!scaled_, "clip_grad_norm on scaled gradients: end the accumulation first", at);
+    amp::expects(max_norm > 0, "clip_grad_norm: max_norm must be positive", at);
+    double squares = 0;
+    for (const Pair& p : pairs_) {
+      if (p.master.grad().defined()) squares += std::pow(p.master.grad().norm().template item<double>(), 2);
+    }
+    const double norm = std::sqrt(squares);
+    amp::expects(!o.error_if_nonfinite || std::isfinite(norm), "clip_grad_norm: the norm is not finite", at);
+    const double factor = std::min(1.0, max_norm / (norm + 1e-6));
+    for (const Pair& p : pairs_) {
+      if (p.master.grad().defined() && factor < 1) p.master.mutable_grad().mul_(factor);
+    }
+    return norm;
+  }
+
+ private:
+  struct Pair {
+    std::string name;
+    at::Tensor param, master;  ///< the same tensor where there is no master
+    [[nodiscard]] bool has_master() const { return !param.is_same(master); }
+  };
+
+  void adopt(const torch::nn::Module& module, at::Tensor& p, amp::where at) {
+    std::string name;
+    for (const auto& own : module.named_parameters()) {
+      if (own.value().is_same(p)) name = own.key();
+    }
+    amp::expects(!name.empty(), "the optimizer holds a tensor that is none of the module's parameters", at);
+    static_cast<void>(to_param(name, p, at));  // refuses what cannot be stepped
+    Pair pair{name, p, p};
+    if (L.enabled && L.master_weights && p.scalar_type() != at::kFloat) {
+      pair.master = p.detach().to(at::kFloat).requires_grad_(p.requires_grad());
+      p = pair.master;  // the optimizer steps the master from now on
+    }
+    pairs_.push_back(std::move(pair));
+  }
+  void unscale(const Pair& p) {
+    const at::Tensor& grad = p.param.grad();
+    if (!grad.defined()) return;
+    if (overflow_.empty() && !at::isfinite(grad).all().template item<bool>()) overflow_ = p.name;
+    const c10::AutoGradMode no_grad(false);
+    if (p.has_master()) {
+      p.master.mutable_grad() = grad.to(at::kFloat).mul_(scaler_.inverse());
+    } else if (scaler_.scale() != 1.F) {
+      p.param.mutable_grad().mul_(scaler_.inverse());
+    }
+  }
+
+  torch::optim::Optimizer* optimizer_;
+  amp::LossScaler<Policy> scaler_;
+  std::int64_t max_consecutive_skips_;
+  std::function<void(std::string_view)> log_;
+  std::vector<Pair> pairs_;
+  std::string overflow_;
+  bool scaled_ = false, skip_ = false;
+};
+
+/// The same over an optimizer of LibTorch's own, which must outlive the session.
+/// Usage: `torch::optim::AdamW adam(net->parameters()); auto session = amp_torch::initialize<amp::O2>(*net, adam);`
+template <amp::OptLevel L, std::derived_from<torch::nn::Module> Net, std::derived_from<torch::optim::Optimizer> Opt,
+          class Options = init_options<amp::level_policy<L>>>
+auto initialize(Net& module, Opt& optimizer, Options options = {}, amp::where at = amp::where::here()) {
+  prepare_model<L>(module, options, at);
+  return TorchOptimSession<L, typename Options::policy_type>(module, optimizer, options, at);
+}
+
+}  // namespace amp_torch
