@@ -45,7 +45,7 @@ run_level() {
   for clips in 1 2 4; do
     if [ ! -f "$out/gallery_$clips.json" ]; then
       "$clipbert" eval --output_dir "$out" --inference_model_step best --inference_n_clips "$clips" --json \
-        --inference_txt_db demo/data/gallery.jsonl --inference_img_db demo/data/videos >"$out/gallery_$clips.json.tmp"
+        --inference_txt_db demo/data/gallery.jsonl --inference_img_db demo/data/gallery >"$out/gallery_$clips.json.tmp"
       mv "$out/gallery_$clips.json.tmp" "$out/gallery_$clips.json"
     fi
   done
@@ -67,7 +67,7 @@ fi
 python3 scripts/demo_summary.py demo --first-seed "$first_seed"
 
 say "searching the gallery by text"
-for query in "a large red square" "a small blue circle" "a small yellow triangle"; do
+for query in "a large red cross" "a small blue circle" "a small yellow triangle"; do
   "$clipbert" search --output_dir "demo/runs/O2_seed$first_seed" --videos demo/data/gallery --top_k 3 "$query"
 done
 
