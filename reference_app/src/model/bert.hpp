@@ -44,7 +44,7 @@ class VisualEmbeddings final : public torch::nn::Module {
 class EncoderLayer final : public torch::nn::Module {
  public:
   explicit EncoderLayer(const config::ModelConfig& config);
-  /// x (N, T, hidden); bias (N, 1, 1, T) is added to the attention scores, undefined: none.
+  /// x (N, T, hidden); bias (N, 1, 1, T) is added to the attention scores.
   /// With `first_only` the result is (N, 1, hidden): what token 0 becomes.
   at::Tensor forward(const at::Tensor& x, const at::Tensor& bias, bool first_only);
 

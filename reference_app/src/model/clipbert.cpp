@@ -52,9 +52,9 @@ at::Tensor ClipBert::forward_clips(const at::Tensor& frames, std::int64_t clips,
   const auto by_clip = frames.unflatten(1, {clips, -1}).transpose(0, 1);  // (clips, V, F, 3, H, W)
   at::Tensor grid;
   if (norms_train_ && is_training()) {
-    std::vector<at::Tensor> grids;
-    for (std::int64_t c = 0; c < clips; ++c) grids.push_back(encode_frames(by_clip[c]));
-    grid = at::cat(grids);
+    std::vector<at::Tensor> features;
+    for (std::int64_t c = 0; c < clips; ++c) features.push_back(cnn_->trunk(by_clip[c].to(type())));
+    grid = cnn_->grid(at::cat(features)).unflatten(0, {clips * frames.size(0), -1});
   } else {
     grid = encode_frames(by_clip.flatten(0, 1));
   }

@@ -73,16 +73,21 @@ at::Tensor NormedConv::forward(const at::Tensor& x) {
 }
 
 Bottleneck::Bottleneck(std::int64_t in, std::int64_t mid, std::int64_t out, std::int64_t stride,
-                       const config::CnnConfig& config) {
-  const std::int64_t first = config.stride_in_1x1 ? stride : 1;
+                       const config::CnnConfig& config)
+    : first_stride_(config.stride_in_1x1 ? stride : 1) {
   const std::int64_t second = config.stride_in_1x1 ? 1 : stride;
-  if (in != out) shortcut_ = register_module("shortcut", std::make_shared<NormedConv>(in, out, 1, stride, config));
-  conv1_ = register_module("conv1", std::make_shared<NormedConv>(in, mid, 1, first, config));
+  const std::int64_t shortcut = stride / first_stride_;
+  if (in != out) shortcut_ = register_module("shortcut", std::make_shared<NormedConv>(in, out, 1, shortcut, config));
+  conv1_ = register_module("conv1", std::make_shared<NormedConv>(in, mid, 1, 1, config));
   conv2_ = register_module("conv2", std::make_shared<NormedConv>(mid, mid, 3, second, config));
   conv3_ = register_module("conv3", std::make_shared<NormedConv>(mid, out, 1, 1, config));
 }
 
-at::Tensor Bottleneck::forward(const at::Tensor& x) {
+at::Tensor Bottleneck::forward(const at::Tensor& input) {
+  // A 1x1 convolution with a stride reads only these pixels; taken once for both of them, bf16 is three times faster.
+  const auto x = first_stride_ == 1
+                     ? input
+                     : at::avg_pool2d(input, {1, 1}, {first_stride_, first_stride_});  // keeps channels last both ways
   // In place: a norm's gradient needs its input, not its output.
   auto y = conv1_->forward(x).relu_();
   y = conv2_->forward(y).relu_();
@@ -125,12 +130,18 @@ Cnn::Cnn(const config::CnnConfig& config, std::int64_t hidden) {
 
 at::Tensor Cnn::forward(const at::Tensor& frames, Activations* keep) {
   const auto videos = frames.size(0), count = frames.size(1);
-  // RGB -> BGR; channels last, in which the convolutions and norms run twice as fast on the CPU.
-  const auto pictures = frames.flatten(0, 1).flip(1).contiguous(at::MemoryFormat::ChannelsLast);
-  const auto features = backbone_->forward(pictures);
+  const auto features = trunk(frames);
   if (keep != nullptr) (*keep)["res5"] = features;
-  const auto grid = at::max_pool2d(grid_conv_->forward(features), {2, 2}, {2, 2}).relu_();
-  return grid.permute({0, 2, 3, 1}).unflatten(0, {videos, count});
+  return grid(features).unflatten(0, {videos, count});
+}
+
+at::Tensor Cnn::trunk(const at::Tensor& frames) {
+  // RGB -> BGR; channels last, in which the convolutions and norms run twice as fast on the CPU.
+  return backbone_->forward(frames.flatten(0, 1).flip(1).contiguous(at::MemoryFormat::ChannelsLast));
+}
+
+at::Tensor Cnn::grid(const at::Tensor& features) {
+  return at::max_pool2d(grid_conv_->forward(features), {2, 2}, {2, 2}).relu_().permute({0, 2, 3, 1});
 }
 
 }  // namespace clipbert::model

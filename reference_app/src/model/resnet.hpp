@@ -56,9 +56,10 @@ class NormedConv final : public torch::nn::Conv2dImpl {
 class Bottleneck final : public torch::nn::Module {
  public:
   Bottleneck(std::int64_t in, std::int64_t mid, std::int64_t out, std::int64_t stride, const config::CnnConfig& config);
-  at::Tensor forward(const at::Tensor& x);
+  at::Tensor forward(const at::Tensor& input);
 
  private:
+  std::int64_t first_stride_;  // of conv1 and the shortcut, taken from the input before both
   std::shared_ptr<NormedConv> shortcut_, conv1_, conv2_, conv3_;
 };
 
@@ -81,6 +82,8 @@ class Cnn final : public torch::nn::Module {
   Cnn(const config::CnnConfig& config, std::int64_t hidden);
   /// frames (V, F, 3, H, W), RGB, normalised, in the weights' type -> grid (V, F, h, w, hidden)
   at::Tensor forward(const at::Tensor& frames, Activations* keep = nullptr);
+  at::Tensor trunk(const at::Tensor& frames);   ///< the first part: (V, F, 3, H, W) -> (V * F, channels, h, w)
+  at::Tensor grid(const at::Tensor& features);  ///< the second: (N, channels, h, w) -> (N, h / 2, w / 2, hidden)
 
  private:
   std::shared_ptr<ResNet> backbone_;

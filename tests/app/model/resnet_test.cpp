@@ -106,21 +106,38 @@ TEST_SUITE("model/trainable_norm") {
 }
 
 TEST_SUITE("model/resnet") {
-  TEST_CASE("stride_in_1x1 decides which convolution of a stage's first block carries the stride") {
+  TEST_CASE("with stride_in_1x1 a stage's first block reads every second pixel, else its 3x3 convolution reads all") {
     for (const bool first : {true, false}) {
+      CAPTURE(first);
       auto config = test_support::small_cnn();
       config.stride_in_1x1 = first;
-      const auto net = std::make_shared<model::ResNet>(config);
-      const auto stride = [&](const std::string& name) {
-        const auto* conv = net->named_modules()[name]->as<torch::nn::Conv2dImpl>();
-        REQUIRE(conv != nullptr);
-        return (*conv->options.stride())[0];
+      torch::manual_seed(5);
+      model::Bottleneck block(16, 8, 32, 2, config);
+      const auto x = at::randn({1, 16, 10, 12}).contiguous(at::MemoryFormat::ChannelsLast).requires_grad_();
+      const auto y = block.forward(x);
+      CHECK(y.sizes() == at::IntArrayRef({1, 32, 5, 6}));
+      y.square().sum().backward();
+      CHECK(x.grad().is_contiguous(at::MemoryFormat::ChannelsLast));
+      auto odd = x.grad().clone();
+      odd.slice(2, 0, std::nullopt, 2).slice(3, 0, std::nullopt, 2).zero_();
+      CHECK(odd.eq(0).all().item<bool>() == first);
+    }
+  }
+  TEST_CASE("a block is three convolutions, the strided ones of which equal convolutions with that stride") {
+    for (const bool first : {true, false}) {
+      CAPTURE(first);
+      auto config = test_support::small_cnn();
+      config.stride_in_1x1 = first;
+      torch::manual_seed(6);
+      model::Bottleneck block(16, 8, 32, 2, config);  // its fresh frozen norms change nothing
+      const auto weights = block.named_parameters();
+      const auto x = at::randn({2, 16, 9, 12});
+      const auto conv = [&](const at::Tensor& in, const std::string& name, std::int64_t stride, std::int64_t pad) {
+        return at::conv2d(in, weights[name + ".weight"], {}, at::IntArrayRef(stride), at::IntArrayRef(pad));
       };
-      CHECK(stride("res3.0.conv1") == (first ? 2 : 1));
-      CHECK(stride("res3.0.conv2") == (first ? 1 : 2));
-      CHECK(stride("res3.0.shortcut") == 2);
-      CHECK(stride("res3.1.conv1") == 1);
-      CHECK(net->forward(at::randn({1, 3, 64, 96})).sizes() == at::IntArrayRef({1, 32, 8, 12}));
+      const auto inner = conv(conv(x, "conv1", first ? 2 : 1, 0).relu(), "conv2", first ? 1 : 2, 1).relu();
+      const auto expected = (conv(inner, "conv3", 1, 0) + conv(x, "shortcut", 2, 0)).relu();
+      CHECK(distance(block.forward(x), expected) < 1e-4);
     }
   }
   TEST_CASE("a shortcut is projected only where the channel count changes") {

@@ -40,6 +40,7 @@ inline clipbert::config::ModelConfig small_transformer(std::int64_t labels = 2) 
 /// Seeded; `norm` and `freeze_at` as in CnnConfig.
 inline std::shared_ptr<clipbert::model::ClipBert> small_model(const std::string& norm = "frozen_bn",
                                                               std::int64_t labels = 2, double dropout = 0.0) {
+  at::set_num_threads(1);  // so small that a second thread only waits, and for long where other tests run
   torch::manual_seed(7);
   auto config = small_transformer(labels);
   config.hidden_dropout_prob = config.attention_probs_dropout_prob = dropout;
