@@ -1,0 +1,61 @@
+/// Captions against videos: the one way in which validation, eval and search score.
+#pragma once
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/settings.hpp"
+#include "data/clips.hpp"
+#include "data/tokenizer.hpp"
+#include "eval/retrieval.hpp"
+
+namespace clipbert::cli {
+
+/// The videos of a set for scoring, decoded ahead by threads.
+class Gallery : public eval::GallerySource {
+ public:
+  Gallery(std::shared_ptr<const data::VideoSet> videos, int threads);
+  ~Gallery() override;
+
+  [[nodiscard]] std::int64_t size() const override;
+  [[nodiscard]] std::string name(std::int64_t video) const override;
+  eval::VideoClips clips(std::int64_t video) override;
+
+ private:
+  struct Ahead;
+  std::shared_ptr<const data::VideoSet> videos_;
+  std::unique_ptr<Ahead> ahead_;
+};
+
+/// Texts as the model takes them; text ids are 0, 1, 2, ...
+[[nodiscard]] eval::Captions tokenized(const data::Tokenizer& tokenizer, const std::vector<std::string>& texts,
+                                       std::int64_t max_txt_len);
+
+/// A trained model with what it needs to score.
+struct TrainedModel {
+  Settings settings;
+  std::shared_ptr<model::ClipBert> model;
+  std::shared_ptr<const data::Tokenizer> tokenizer;
+  std::filesystem::path file;  ///< of the weights
+  std::string step;            ///< "1700", or "best" where the file's name tells no step
+};
+
+/// Which weights to take.
+struct ModelChoice {
+  config::ModelStep step = {};                           ///< of the run in output_dir
+  std::optional<std::filesystem::path> checkpoint = {};  ///< a file; then the run is not looked at
+};
+
+/// Builds the model of a run, or of a config, reads its weights, and casts it as its level says.
+/// throws  usage_error, content_error
+[[nodiscard]] TrainedModel open_model(config::Loaded loaded, std::span<const std::string> paths,
+                                      const ModelChoice& choice);
+
+/// Encodes all videos, then scores all texts, in the precision of the model's level.
+[[nodiscard]] eval::GalleryFeatures encode(TrainedModel& trained, eval::GallerySource& gallery);
+[[nodiscard]] eval::ScoreMatrix score(TrainedModel& trained, const std::vector<std::string>& texts,
+                                      const eval::GalleryFeatures& features);
+
+}  // namespace clipbert::cli

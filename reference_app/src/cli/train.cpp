@@ -1,0 +1,376 @@
+#include <torch/torch.h>
+
+#include <CLI/CLI.hpp>
+#include <amp/simd/target.hpp>
+#include <chrono>
+#include <filesystem>
+#include <iostream>
+#include <optional>
+#include <sstream>
+
+#include "cli/evaluate.hpp"
+#include "cli/flags.hpp"
+#include "cli/info.hpp"
+#include "cli/signals.hpp"
+#include "cli/table.hpp"
+#include "cli/training.hpp"
+#include "config/errors.hpp"
+#include "io/atomic_file.hpp"
+#include "log/console.hpp"
+#include "log/metrics_file.hpp"
+#include "log/tensorboard.hpp"
+#include "model/clipbert.hpp"
+#include "train/checkpoint.hpp"
+#include "train/param_groups.hpp"
+
+namespace fs = std::filesystem;
+
+namespace clipbert::cli {
+namespace {
+
+using Json = config::Json;
+
+std::int64_t trained_parameters(const model::ClipBert& model) {
+  std::int64_t count = 0;
+  for (const auto& p : model.parameters()) count += p.requires_grad() ? p.numel() : 0;
+  return count;
+}
+
+std::int64_t all_elements(const model::ClipBert& model) {
+  std::int64_t count = 0;
+  for (const auto& [name, t] : model.named_tensors()) count += t.numel();
+  return count;
+}
+
+/// One run of the train command.
+class TrainRun {
+ public:
+  explicit TrainRun(config::Loaded loaded)
+      : settings_(settle(std::move(loaded))), data_(open_data(settings_, warnings_)) {}
+
+  int run();
+
+ private:
+  [[nodiscard]] const config::Config& config() const { return settings_.config; }
+  [[nodiscard]] std::vector<std::string> head() const;
+  int dry_run();
+  void open_output();
+  void check_videos();
+  void note_changes(const Json& args);
+  void start_trainer();
+  int loop();
+  void on_step(const train::StepRecord& record);
+  void say_warnings();
+  void validate(std::int64_t step);
+  void save_state();
+  void summary(const std::string& how, double seconds);
+
+  Warnings warnings_;
+  Settings settings_;
+  TrainingData data_;
+  std::shared_ptr<model::ClipBert> model_;
+  std::unique_ptr<data::Loader> loader_;
+  std::unique_ptr<train::Trainer> trainer_;
+  std::optional<train::TrainingState> resumed_;
+  std::unique_ptr<train::ModelFiles> files_;
+  std::unique_ptr<log::TextLog> text_;
+  std::unique_ptr<log::MetricsFile> metrics_;
+  std::unique_ptr<log::TensorBoard> board_;
+  std::unique_ptr<log::Progress> progress_;
+  std::unique_ptr<log::FanOut> sink_;
+  std::optional<double> best_;
+  std::int64_t best_step_ = 0, state_step_ = 0, first_step_ = 0;
+  double forward_ms_ = 0, backward_ms_ = 0, optimizer_ms_ = 0, wait_ms_ = 0, step_ms_ = 0, valid_seconds_ = 0;
+};
+
+/// What a reader of the log must know to compare runs: sizes, steps, rates, precision, machine.
+std::vector<std::string> TrainRun::head() const {
+  const auto& c = config();
+  const auto& plan = data_.plan;
+  std::ostringstream version;
+  print_version(version);
+  const std::string level = *c.opt_level, type = *c.amp_dtype;
+  const bool low = level != "O0", cast = level == "O2" || level == "O3";
+  std::string precision = level + (low ? ", " + type : ", fp32 throughout");
+  if (cast) {
+    precision += std::string(", batch norm ") + (*c.keep_batchnorm_fp32 ? "fp32" : type) + ", " +
+                 (*c.master_weights == "fp32" ? "fp32 master weights" : "no master weights");
+  }
+  precision += config::is_given(c, "opt_level") ? " (opt_level)"
+               : config::is_given(c, "fp16")    ? " (from fp16)"
+                                                : " (default)";
+  const std::string scale = c.loss_scale->dynamic ? c.scaler + ", starts at " + number(c.scale_init)
+                                                  : "constant " + number(c.loss_scale->value);
+  std::string kernels = std::string(amp::simd::name(amp::simd::best_target())) + " (toolkit), " +
+                        at::get_cpu_capability() + " (LibTorch)";
+  const std::string none = settings_.devices.why_no_cuda;
+  const auto batch = std::to_string(c.train_batch_size) + " videos x " + std::to_string(c.max_n_example_per_group) +
+                     " captions x accumulation " + std::to_string(c.gradient_accumulation_steps) + " = " +
+                     std::to_string(plan.total_train_batch_size) + " examples a step, each with " +
+                     std::to_string(c.itm_neg_size) + " negatives";
+  std::string valid = "none (val_datasets is empty)";
+  if (!data_.validations.empty()) {
+    valid = std::to_string(data_.validations.front()->captions().records.size()) + " captions, " +
+            std::to_string(data_.validations.front()->videos().size()) + " videos, every " +
+            std::to_string(plan.valid_steps) + " steps; best by " + c.best_metric;
+  }
+  std::string version_line = version.str();
+  version_line.pop_back();
+  Table rates({"learning rates", "base", "decay", "schedule", "multiplier"});
+  rates.row({"  transformer", number(c.learning_rate), number(c.weight_decay), c.decay,
+             number(c.transformer_lr_mul) + " for \"" + c.transformer_lr_mul_prefix + "\""});
+  rates.row({"  cnn", number(c.cnn_learning_rate), number(c.cnn_weight_decay), c.cnn_lr_decay,
+             number(c.cnn_lr_mul) + " for \"" + c.cnn_lr_mul_prefix + "\""});
+  std::vector<std::string> lines{
+      version_line,
+      "machine      " + settings_.devices.cpu + "; kernels " + kernels + "; " + std::to_string(c.num_threads) +
+          " threads, " + std::to_string(decode_threads(c)) + " for decoding",
+      "devices      cpu" + (none.empty() ? std::string() : "; no CUDA: " + none),
+      "data         " + std::to_string(data_.captions.records.size()) + " captions, " +
+          std::to_string(data_.set->videos().size()) + " videos, " + std::to_string(data_.set->size()) + " groups",
+      "clips        " + std::to_string(c.train_n_clips) + " x " + std::to_string(c.num_frm) +
+          " frames while training, " + std::to_string(c.inference_n_clips) + " while scoring; " + c.score_agg_func +
+          ", " + c.loss_type,
+      "batch        " + batch,
+      "steps        " + std::to_string(plan.num_train_steps) + " (" +
+          number(std::round(10.0 * static_cast<double>(plan.num_train_steps * plan.total_train_batch_size) /
+                            static_cast<double>(plan.total_n_examples)) /
+                 10.0) +
+          " epochs), a state every " + std::to_string(data_.save_steps),
+      "validation   " + valid,
+      "precision    " + precision + "; loss scale " + scale,
+      "optimizer    " + c.optim + ", betas " + number(c.betas[0]) + " " + number(c.betas[1]) + ", warm-up " +
+          number(100 * c.warmup_ratio) + " %, grad_norm " + (c.grad_norm < 0 ? "off" : number(c.grad_norm))};
+  std::istringstream table(rates.text());
+  for (std::string line; std::getline(table, line);) lines.push_back(line);
+  return lines;
+}
+
+int TrainRun::dry_run() {
+  std::cout << config::listing(config()) << '\n';
+  for (const auto& line : head()) std::cout << line << '\n';
+  model_ = build_model(settings_, [](const std::string& line) { std::cout << line << '\n'; });
+  std::cout << "parameters   " << grouped(trained_parameters(*model_)) << " trained, " << grouped(all_elements(*model_))
+            << " in all, buffers included\n";
+  for (const auto& line : settings_.warnings) std::cout << "warning: " << line << '\n';
+  for (const auto& line : warnings_.take()) std::cout << "warning: " << line << '\n';
+  for (const auto& line : settings_.notes) std::cout << "note: " << line << '\n';
+  return done;
+}
+
+/// Settings that differ from those of the run that is gone on with, in one warning.
+void TrainRun::note_changes(const Json& args) {
+  const fs::path file = fs::path(*config().output_dir) / "log" / "args.json";
+  if (!resumed_ || !fs::exists(file)) return;
+  const Json before = config::read_json(file).root;
+  std::string changed;
+  for (const auto& [key, value] : args.items()) {
+    if (key == "resume" || key == "num_threads" || key == "n_workers" || !before.contains(key) || before[key] == value)
+      continue;
+    changed += (changed.empty() ? "" : ", ") + key + " " + before[key].dump() + " -> " + value.dump();
+  }
+  if (!changed.empty()) warnings_.add("settings differ from those of the run that is resumed: " + changed);
+}
+
+void TrainRun::open_output() {
+  const fs::path folder = *config().output_dir;
+  const fs::path log_folder = folder / "log";
+  std::error_code error;
+  fs::create_directories(log_folder, error);
+  if (error) throw usage_error("output_dir " + folder.string() + " cannot be made: " + error.message());
+  for (const char* part : {"log", "ckpt", "restore"}) {
+    if (fs::exists(folder / part)) io::remove_leftovers(folder / part);
+  }
+  resumed_ =
+      train::find_state(config().resume, folder, [&](std::string_view line) { warnings_.add(std::string(line)); });
+  first_step_ = resumed_ ? resumed_->step : 0;
+  const Json args = config::to_json(config());
+  note_changes(args);
+  io::write_atomically(log_folder / "args.json", args.dump(2) + "\n");
+  io::write_atomically(log_folder / "model_config.json", config::to_json(settings_.model).dump(2) + "\n");
+  const fs::path vocabulary = fs::path(*config().tokenizer_dir) / "vocab.txt";
+  if (!fs::exists(log_folder / "vocab.txt") || !fs::equivalent(vocabulary, log_folder / "vocab.txt", error)) {
+    fs::copy_file(vocabulary, log_folder / "vocab.txt", fs::copy_options::overwrite_existing);
+  }
+  const bool terminal = log::stderr_is_terminal();
+  text_ = std::make_unique<log::TextLog>(log_folder / "log.txt", std::cerr,
+                                         std::max<std::int64_t>(1, data_.plan.num_train_steps / 100), terminal);
+  metrics_ = std::make_unique<log::MetricsFile>(log_folder / "metrics.jsonl", first_step_);
+  board_ = std::make_unique<log::TensorBoard>(log_folder, resumed_ ? first_step_ + 1 : 0);
+  progress_ = std::make_unique<log::Progress>(std::cerr, data_.plan.num_train_steps, terminal);
+  sink_ = std::make_unique<log::FanOut>(
+      std::vector<log::EventSink*>{text_.get(), metrics_.get(), board_.get(), progress_.get()});
+}
+
+/// Opens every clip once, so that what cannot be used is known before the first step.
+void TrainRun::check_videos() {
+  const int threads = static_cast<int>(config().num_threads);
+  const auto check = [&](const std::vector<data::Caption>& records, const std::string& img) {
+    const data::ClipFolder folder(img);
+    if (const auto report = data::check_clips(records, folder, threads).report(folder); !report.empty())
+      sink_->warn(report);
+  };
+  check(data_.captions.records, config().train_datasets.front().img);
+  for (std::size_t i = 0; i < data_.validations.size(); ++i) {
+    check(data_.validations[i]->captions().records, config().val_datasets[i].img);
+  }
+}
+
+void TrainRun::start_trainer() {
+  model_ = build_model(settings_, [&](const std::string& line) { sink_->info(line); });
+  sink_->info("parameters   " + grouped(trained_parameters(*model_)) + " trained, " + grouped(all_elements(*model_)) +
+              " in all, buffers included");
+  const std::int64_t weights = 4 * all_elements(*model_);
+  train::expect_space(*config().output_dir, (config().keep_checkpoints + 2) * weights + 2 * 4 * weights);
+  loader_ = make_loader(settings_, data_);
+  trainer_ = std::make_unique<train::Trainer>(*model_, trainer_settings(settings_, data_.plan), *loader_, *sink_,
+                                              train::TrainerHooks{});
+  files_ = std::make_unique<train::ModelFiles>(*config().output_dir, config().keep_checkpoints);
+  if (!resumed_) return;
+  trainer_->load(*resumed_);
+  state_step_ = resumed_->step;
+  if (const auto app = resumed_->meta.find("best"); app != resumed_->meta.end()) {
+    best_ = app->at("value").get<double>();
+    best_step_ = app->at("step").get<std::int64_t>();
+  }
+  sink_->info("resumed at step " + std::to_string(resumed_->step) + " of " +
+              std::to_string(data_.plan.num_train_steps));
+  resumed_.reset();
+}
+
+void TrainRun::say_warnings() {
+  for (const auto& line : warnings_.take()) sink_->warn(line);
+}
+
+void TrainRun::on_step(const train::StepRecord& r) {
+  forward_ms_ += r.forward_ms, backward_ms_ += r.backward_ms, optimizer_ms_ += r.optimizer_ms;
+  wait_ms_ += r.data_wait_ms, step_ms_ += r.step_ms;
+  if (r.skipped) {
+    sink_->info("step " + std::to_string(r.step) + " skipped: gradient of " + r.bad_tensor +
+                " is not finite; loss scale " + number(r.loss_scale) + " -> " + number(r.loss_scale_after));
+  }
+  say_warnings();
+}
+
+void TrainRun::save_state() {
+  if (state_step_ == trainer_->global_step()) return;
+  train::TrainingState state = trainer_->state();
+  if (best_) state.meta["best"] = {{"value", *best_}, {"step", best_step_}};
+  train::StateFiles(*config().output_dir).save(state);
+  state_step_ = state.step;
+}
+
+/// Validates, saves the weights, and points to them if they are the best so far.
+void TrainRun::validate(std::int64_t step) {
+  const auto start = std::chrono::steady_clock::now();
+  std::optional<double> value;
+  for (std::size_t i = 0; i < data_.validations.size(); ++i) {
+    const auto& validation = *data_.validations[i];
+    const std::string prefix = i == 0 ? "valid/" : "valid/" + validation.name() + "/";
+    std::string line =
+        "validation at step " + std::to_string(step) + (i == 0 ? "" : " (" + validation.name() + ")") + ":";
+    for (const auto& [name, v] : validation.run(*model_)) {
+      sink_->scalar(prefix + name, step, v);
+      if (name.find("meanR") == std::string::npos) line += " " + name + " " + number(std::round(v * 1e4) / 1e4);
+      if (i == 0 && name == config().best_metric) value = v;
+    }
+    sink_->info(line);
+  }
+  valid_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  say_warnings();
+  files_->save(step, trainer_->model_state());
+  if (!data_.validations.empty() && !value) {
+    throw usage_error(
+        "best_metric " + config().best_metric +
+        " is not measured; use loss, acc, or text2video_ or video2text_ with r1, r5, r10, medianR, meanR");
+  }
+  if (!value || (best_ && !better(config().best_metric, *value, *best_))) return;
+  best_ = value;
+  best_step_ = step;
+  files_->mark_best(step);
+}
+
+void TrainRun::summary(const std::string& how, double seconds) {
+  const auto steps = trainer_->global_step() - first_step_;
+  const auto per = [&](double ms) { return fixed(ms / std::max(1.0, static_cast<double>(steps)), 1); };
+  sink_->summary();
+  sink_->info(how + ": " + std::to_string(steps) + " steps in " + duration(seconds) + " (" + duration(valid_seconds_) +
+              " of it validation); a step " + per(step_ms_ + wait_ms_) + " ms: forward " + per(forward_ms_) +
+              ", backward " + per(backward_ms_) + ", optimizer " + per(optimizer_ms_) + ", data wait " + per(wait_ms_) +
+              "; skipped " + std::to_string(trainer_->skipped_steps()) + " of " +
+              std::to_string(trainer_->global_step()));
+  if (best_) {
+    sink_->info("best " + config().best_metric + " " + number(std::round(*best_ * 1e4) / 1e4) + " at step " +
+                std::to_string(best_step_) + ": " + files_->file_of(best_step_).string());
+  }
+  sink_->flush();
+}
+
+int TrainRun::loop() {
+  const StopSignals signals;
+  const auto start = std::chrono::steady_clock::now();
+  const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
+  const std::int64_t last = data_.plan.num_train_steps;
+  if (trainer_->global_step() >= last) {
+    sink_->info("nothing to do: the run is at its last step, " + std::to_string(last) +
+                " (--resume never starts anew)");
+  }
+  while (trainer_->global_step() < last) {
+    const auto record = trainer_->step();
+    if (!record) throw content_error("the training data ended before step " + std::to_string(last));
+    on_step(*record);
+    const bool stop = StopSignals::requested();
+    if (!stop && (record->step % data_.plan.valid_steps == 0 || record->step == last)) validate(record->step);
+    if (stop || record->step % data_.save_steps == 0 || record->step == last) save_state();
+    if (!stop) continue;
+    summary("interrupted, the state of step " + std::to_string(record->step) + " is saved", seconds());
+    return interrupted;
+  }
+  summary("done", seconds());
+  return done;
+}
+
+int TrainRun::run() {
+  if (config().dry_run) return dry_run();
+  open_output();
+  for (const auto& line : head()) sink_->info(line);
+  for (const auto& line : settings_.notes) sink_->info("note: " + line);
+  for (const auto& line : settings_.warnings) sink_->warn(line);
+  say_warnings();
+  check_videos();
+  start_trainer();
+  return loop();
+}
+
+/// What a config with do_inference asks of the run in output_dir, as flags.
+Words inference_flags(config::Config c) {
+  const std::vector<std::string> paths{"inference_txt_db", "inference_img_db"};
+  config::check_paths(c, paths);
+  Words flags;
+  const Json all = config::to_json(c);
+  for (const auto& [key, value] : all.items()) {
+    const bool wanted = key.starts_with("inference_") || key == "output_dir" || key == "score_agg_func";
+    if (!wanted || !config::is_given(c, key)) continue;
+    flags.push_back("--" + key + "=" + (value.is_string() ? value.get<std::string>() : value.dump()));
+  }
+  return flags;
+}
+
+}  // namespace
+
+int train(const Words& words) {
+  CLI::App app("Trains a video-text retrieval model: every config key is a flag, a flag wins over the file", "train");
+  std::string file;
+  app.add_option("--config", file, "JSON file of settings (as ClipBERT's)")->type_name("FILE");
+  app.footer("\nConfig keys, each with its meaning, values and [default]:\n" + config::help_text());
+  const auto split = split_words(app, words);
+  if (!parse_flags(app, split.fixed)) return done;
+  auto loaded = config::load(file.empty() ? std::nullopt : std::optional<fs::path>(file), split.keys);
+  if (!loaded.config.output_dir) throw usage_error("train: output_dir is not set; give --output_dir FOLDER");
+  if (loaded.config.do_inference) return evaluate_run(inference_flags(loaded.config), false);
+  if (!loaded.config.tokenizer_dir)
+    throw usage_error("train: tokenizer_dir is not set; give the folder that holds vocab.txt");
+  return TrainRun(std::move(loaded)).run();
+}
+
+}  // namespace clipbert::cli

@@ -1,0 +1,114 @@
+#include "cli/validation.hpp"
+
+#include <torch/torch.h>
+
+#include <algorithm>
+
+#include "cli/retrieve.hpp"
+#include "eval/retrieval.hpp"
+#include "model/clipbert.hpp"
+#include "model/loss.hpp"
+
+namespace clipbert::cli {
+namespace {
+
+void append(Values& out, const std::string& direction, const eval::RankMetrics& m) {
+  out.insert(out.end(), {{direction + "_r1", m.r1},
+                         {direction + "_r5", m.r5},
+                         {direction + "_r10", m.r10},
+                         {direction + "_medianR", m.medianR},
+                         {direction + "_meanR", m.meanR}});
+}
+
+/// Evaluation mode while it lives.
+class EvalMode {
+ public:
+  explicit EvalMode(model::ClipBert& model) : model_(model), was_training_(model.is_training()) { model_.eval(); }
+  ~EvalMode() { model_.train(was_training_); }
+  EvalMode(const EvalMode&) = delete;
+  EvalMode& operator=(const EvalMode&) = delete;
+
+ private:
+  model::ClipBert& model_;
+  bool was_training_;
+  torch::NoGradGuard no_grad_;
+};
+
+}  // namespace
+
+bool better(const std::string& metric, double a, double b) {
+  const bool falls = metric.ends_with("loss") || metric.ends_with("R");
+  return falls ? a < b : a > b;
+}
+
+eval::Retrieval metrics_of(const eval::ScoreMatrix& matrix, const std::vector<data::Caption>& captions) {
+  eval::TextToVideo truth;
+  for (std::size_t i = 0; i < captions.size(); ++i) truth.emplace_back(static_cast<std::int64_t>(i), captions[i].clip);
+  return eval::retrieval_metrics(eval::records(matrix), truth);
+}
+
+Validation::Validation(const Settings& settings, const config::DatasetConfig& set,
+                       std::shared_ptr<const data::Tokenizer> tokenizer, std::function<void(const std::string&)> warn)
+    : config_(settings.config),
+      name_(set.name),
+      captions_(data::read_good_captions(set.txt)),
+      tokenizer_(std::move(tokenizer)) {
+  const config::Config& c = config_;
+  set_ = std::make_shared<const data::RetrievalSet>(
+      captions_, data::ClipFolder(set.img), tokenizer_,
+      data::VideoSetOptions{.clips = scoring_clips(c),
+                            .cache_bytes = static_cast<std::size_t>(c.video_cache_mb) << 18,  // a quarter of it
+                            .max_bad_videos = c.max_bad_videos,
+                            .warn = std::move(warn)},
+      data::RetrievalOptions{.max_txt_len = c.max_txt_len,
+                             .itm_neg_size = c.itm_neg_size,
+                             .itm_hard_neg = c.itm_hard_neg,
+                             .max_n_example_per_group = 1,
+                             .training = false,
+                             .seed = static_cast<std::uint64_t>(c.seed)});
+}
+
+Values Validation::pairs(model::ClipBert& model) const {
+  const EvalMode mode(model);
+  data::Loader loader(set_, {.batch_size = config_.val_batch_size,
+                             .workers = decode_threads(config_),
+                             .shuffle = false,
+                             .endless = false,
+                             .seed = static_cast<std::uint64_t>(config_.seed)});
+  double loss = 0, right = 0, count = 0, elements = 0;
+  while (auto batch = loader.next()) {
+    const auto frames = at::from_blob(
+        batch->frames.data(), {batch->videos, batch->clips * batch->frames_per_clip, 3, batch->height, batch->width},
+        at::kFloat);
+    const auto ids = at::from_blob(batch->ids.data(), {batch->texts, batch->length}, at::kLong);
+    const auto mask = at::from_blob(batch->mask.data(), {batch->texts, batch->length}, at::kLong);
+    const auto labels = at::from_blob(batch->labels.data(), {batch->texts}, at::kLong);
+    const auto logits = model.forward_clips(frames, batch->clips, ids, mask, batch->n_examples).to(at::kFloat);
+    const auto losses = model::example_losses(
+        logits, labels, batch->videos,
+        {.aggregation = config_.score_agg_func, .type = config_.loss_type, .margin = config_.margin});
+    loss += losses.sum().item<double>();
+    elements += static_cast<double>(losses.numel());
+    const auto matched = model::match_probability(logits, config_.score_agg_func) > 0.5;
+    right += matched.eq(labels.to(at::kBool)).sum().item<double>();
+    count += static_cast<double>(batch->texts);
+  }
+  return {{"loss", elements > 0 ? loss / elements : 0}, {"acc", count > 0 ? right / count : 0}};
+}
+
+Values Validation::run(model::ClipBert& model) const {
+  Values values = pairs(model);
+  std::vector<std::string> texts;
+  for (const auto& caption : captions_.records) texts.push_back(caption.text);
+  Gallery gallery({set_, &set_->videos()}, std::max(1, decode_threads(config_)));
+  const auto features = eval::encode_gallery(model, gallery, config_.inference_batch_size);
+  const auto matrix =
+      eval::score_all(model, tokenized(*tokenizer_, texts, config_.max_txt_len), features,
+                      {.aggregation = config_.score_agg_func, .pairs = config_.eval_retrieval_batch_size});
+  const auto retrieval = metrics_of(matrix, captions_.records);
+  append(values, "text2video", retrieval.text2video.metrics);
+  append(values, "video2text", retrieval.video2text.metrics);
+  return values;
+}
+
+}  // namespace clipbert::cli

@@ -1,0 +1,64 @@
+/// Runs the program under test as a user does: in a folder of its own, with its exit code and what it wrote.
+#pragma once
+#include <sys/types.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace test_support {
+
+struct Outcome {
+  int code = 0;  ///< exit code, or 128 + signal
+  std::string out, err;
+};
+
+/// A started program.
+class Program {
+ public:
+  /// AMP_CLIPBERT names the program; `folder` is its current one.
+  Program(const std::vector<std::string>& words, const std::filesystem::path& folder);
+  ~Program();
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  void signal(int number) const;
+  /// True once it has ended.
+  [[nodiscard]] bool ended();
+  [[nodiscard]] Outcome wait();
+
+ private:
+  pid_t pid_ = -1;
+  bool reaped_ = false;
+  int status_ = 0;
+  std::filesystem::path out_, err_;
+};
+
+/// A temporary folder that goes with the object.
+class Folder {
+ public:
+  Folder();
+  ~Folder();
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  [[nodiscard]] std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+  /// Runs the program in it to its end.
+  [[nodiscard]] Outcome run(const std::vector<std::string>& words) const;
+  /// Writes a file in it.
+  void write(const std::string& name, const std::string& text) const;
+
+ private:
+  std::filesystem::path path_;
+};
+
+[[nodiscard]] std::string read_text(const std::filesystem::path& file);
+
+/// True if `text` holds `part`.
+[[nodiscard]] bool has(const std::string& text, const std::string& part);
+
+/// True for one line of text and no more, as every error of the program is.
+[[nodiscard]] bool one_line(const std::string& text);
+
+}  // namespace test_support
