@@ -35,14 +35,18 @@ include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(LibTorch REQUIRED_VARS LibTorch_ROOT VERSION_VAR LibTorch_VERSION)
 
 if(LibTorch_FOUND AND NOT TARGET LibTorch::torch_cpu)
+  # Linked by name with a runpath of our own: CMake's would warn that the wheel's libgomp hides the compiler's, which is
+  # what is wanted, since LibTorch and the program must share one.
   foreach(_lib c10 torch_cpu)
-    add_library(LibTorch::${_lib} SHARED IMPORTED)
+    add_library(LibTorch::${_lib} INTERFACE IMPORTED)
     set_target_properties(LibTorch::${_lib} PROPERTIES
-      IMPORTED_LOCATION "${LibTorch_ROOT}/lib/lib${_lib}.so"
-      INTERFACE_INCLUDE_DIRECTORIES "${LibTorch_ROOT}/include;${LibTorch_ROOT}/include/torch/csrc/api/include")
+      INTERFACE_INCLUDE_DIRECTORIES "${LibTorch_ROOT}/include;${LibTorch_ROOT}/include/torch/csrc/api/include"
+      INTERFACE_SYSTEM_INCLUDE_DIRECTORIES "${LibTorch_ROOT}/include;${LibTorch_ROOT}/include/torch/csrc/api/include"
+      INTERFACE_LINK_OPTIONS "-L${LibTorch_ROOT}/lib;LINKER:-rpath,${LibTorch_ROOT}/lib"
+      INTERFACE_LINK_LIBRARIES "-l${_lib}")
   endforeach()
   # The wheel's own runpath finds the CUDA runtime when the program runs; the linker need not resolve it.
-  set_property(TARGET LibTorch::torch_cpu APPEND PROPERTY INTERFACE_LINK_OPTIONS "-Wl,--allow-shlib-undefined")
+  set_property(TARGET LibTorch::torch_cpu APPEND PROPERTY INTERFACE_LINK_OPTIONS "LINKER:--allow-shlib-undefined")
   set_property(TARGET LibTorch::torch_cpu APPEND PROPERTY INTERFACE_LINK_LIBRARIES LibTorch::c10)
 endif()
 unset(_roots)
