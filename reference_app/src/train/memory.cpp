@@ -1,43 +1,102 @@
 #include "train/memory.hpp"
 
 #include <c10/core/Allocator.h>
-#include <c10/util/ThreadLocalDebugInfo.h>
+#include <c10/core/CPUAllocator.h>
 #include <malloc.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdlib>
 #include <fstream>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
 
 namespace clipbert::train {
 namespace {
 
-/// LibTorch's allocator reports to it every tensor that is made or freed.
-struct Counter final : c10::MemoryReportingInfoBase {
-  std::atomic<std::int64_t> now{0}, peak{0};
-
-  void reportMemoryUsage(void*, std::int64_t size, std::size_t, std::size_t, c10::Device) override {
-    const std::int64_t total = now += size;
-    std::int64_t most = peak;
-    while (total > most && !peak.compare_exchange_weak(most, total)) {
-    }
+/// LibTorch's allocator with a count while a meter lives. Tensors remember who made them, and free and resize by it, so
+/// it is there as long as the program; only one meter counts at a time.
+class CountingAllocator final : public c10::Allocator {
+ public:
+  static CountingAllocator& instance() {
+    static CountingAllocator allocator;
+    return allocator;
   }
-  [[nodiscard]] bool memoryProfilingEnabled() const override { return true; }
+  /// -> the allocator to go back to
+  c10::Allocator* begin() {
+    c10::Allocator* before = c10::GetCPUAllocator();
+    const std::lock_guard lock(mutex_);
+    if (before != this) inner_ = before;
+    sizes_.clear();
+    now_ = peak_ = 0;
+    counts_ = true;
+    return before;
+  }
+  void end() {
+    const std::lock_guard lock(mutex_);
+    counts_ = false;
+  }
+  [[nodiscard]] std::int64_t now() {
+    const std::lock_guard lock(mutex_);
+    return now_;
+  }
+  [[nodiscard]] std::int64_t peak() {
+    const std::lock_guard lock(mutex_);
+    return peak_;
+  }
+
+  c10::DataPtr allocate(std::size_t size) override {
+    void* data = inner_->raw_allocate(size);
+    const std::lock_guard lock(mutex_);
+    if (counts_ && data != nullptr) {
+      sizes_[data] = static_cast<std::int64_t>(size);
+      now_ += static_cast<std::int64_t>(size);
+      peak_ = std::max(peak_, now_);
+    }
+    return {data, data, &release, c10::Device(c10::DeviceType::CPU)};
+  }
+  [[nodiscard]] c10::DeleterFnPtr raw_deleter() const override { return &release; }
+  void copy_data(void* to, const void* from, std::size_t count) const override { inner_->copy_data(to, from, count); }
+
+ private:
+  static void release(void* data) { instance().forget(data); }
+  void forget(void* data) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto found = sizes_.find(data); found != sizes_.end()) {
+        now_ -= found->second;
+        sizes_.erase(found);
+      }
+    }
+    inner_->raw_deallocate(data);
+  }
+
+  std::mutex mutex_;
+  c10::Allocator* inner_ = nullptr;
+  std::unordered_map<void*, std::int64_t> sizes_;
+  std::int64_t now_ = 0, peak_ = 0;
+  bool counts_ = false;
 };
+
+constexpr std::uint8_t priority = 100;  // above whatever else was set
 
 }  // namespace
 
 struct MemoryMeter::State {
-  std::shared_ptr<Counter> counter = std::make_shared<Counter>();
-  c10::DebugInfoGuard guard{c10::DebugInfoKind::PROFILER_STATE, counter};
+  c10::Allocator* before = CountingAllocator::instance().begin();
 };
 
-MemoryMeter::MemoryMeter() : state_(std::make_unique<State>()) {}
-MemoryMeter::~MemoryMeter() = default;
-std::int64_t MemoryMeter::now() const noexcept { return state_->counter->now; }
-std::int64_t MemoryMeter::peak() const noexcept { return state_->counter->peak; }
+MemoryMeter::MemoryMeter() : state_(std::make_unique<State>()) {
+  c10::SetCPUAllocator(&CountingAllocator::instance(), priority);
+}
+MemoryMeter::~MemoryMeter() {
+  c10::SetCPUAllocator(state_->before, priority);
+  CountingAllocator::instance().end();
+}
+std::int64_t MemoryMeter::now() const noexcept { return CountingAllocator::instance().now(); }
+std::int64_t MemoryMeter::peak() const noexcept { return CountingAllocator::instance().peak(); }
 
 std::int64_t peak_rss() {
   rusage use{};

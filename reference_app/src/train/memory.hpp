@@ -19,7 +19,8 @@ struct MemoryUse {
   [[nodiscard]] std::int64_t total() const noexcept { return weights + masters + gradients + optimizer + activations; }
 };
 
-/// Counts the bytes of CPU tensors that this thread, and the backward passes it starts, make and free while it lives.
+/// Counts the bytes of CPU tensors that are made while it lives, on any thread, by standing in for LibTorch's
+/// allocator. One at a time; no other thread may make tensors while it starts or ends.
 class MemoryMeter {
  public:
   MemoryMeter();
