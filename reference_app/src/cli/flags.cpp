@@ -34,13 +34,33 @@ Words with_underscores(Words words) {
   return words;
 }
 
+namespace {
+
+/// An unknown flag is told before one that is missing: it is likely the same one, misspelt.
+void expect_known(const CLI::App& app, const Words& words, const std::vector<std::string>& more_flags,
+                  const std::string& ask) {
+  for (const auto& word : words) {
+    if (word == "--") return;
+    if (word.compare(0, 2, "--") != 0 || app.get_option_no_throw(flag_name(word)) != nullptr) continue;
+    std::vector<std::string> known = more_flags;
+    for (const auto* option : app.get_options()) {
+      for (const auto& name : option->get_lnames()) known.push_back("--" + name);
+    }
+    throw usage_error(app.get_name() + ": unknown flag " + flag_name(word) + did_you_mean(flag_name(word), known) +
+                      ask);
+  }
+}
+
+}  // namespace
+
 bool parse_flags(CLI::App& app, const Words& words, const std::vector<std::string>& more_flags) {
   const std::string ask = " (`clipbert " + app.get_name() + " --help` lists the flags)";
   app.allow_extras();
+  Words all = with_underscores(words);
+  expect_known(app, all, more_flags, ask);
   try {
-    Words reversed = with_underscores(words);
-    std::reverse(reversed.begin(), reversed.end());  // CLI11 takes words from the back
-    app.parse(std::move(reversed));
+    std::reverse(all.begin(), all.end());  // CLI11 takes words from the back
+    app.parse(std::move(all));
   } catch (const CLI::CallForHelp&) {
     std::cout << app.help();
     return false;
@@ -48,16 +68,8 @@ bool parse_flags(CLI::App& app, const Words& words, const std::vector<std::strin
     throw usage_error(app.get_name() + ": " + e.what() + ask);
   }
   const auto left = app.remaining();
-  if (left.empty()) return true;
-  const std::string& word = left.front();
-  if (word.size() < 2 || word[0] != '-') {
-    throw usage_error(app.get_name() + ": unexpected word '" + word + "'" + ask);
-  }
-  std::vector<std::string> known = more_flags;
-  for (const auto* option : app.get_options()) {
-    for (const auto& name : option->get_lnames()) known.push_back("--" + name);
-  }
-  throw usage_error(app.get_name() + ": unknown flag " + flag_name(word) + did_you_mean(flag_name(word), known) + ask);
+  if (!left.empty()) throw usage_error(app.get_name() + ": unexpected word '" + left.front() + "'" + ask);
+  return true;
 }
 
 SplitWords split_words(const CLI::App& app, const Words& words) {

@@ -30,21 +30,21 @@ constexpr int captions = 16;  // 2 sizes x 8 colours x 1 shape
 const Folder& workspace() {
   static const Folder folder;
   static const bool made = [] {
-    const auto outcome = folder.run({"demo-data", "--output_dir", "data", "--videos", "64", "--gallery", "16", "--val",
+    const auto outcome = folder.run({"demo-data", "--output_dir", "data", "--videos", "160", "--gallery", "16", "--val",
                                      "16", "--shapes", "1", "--json"});
     REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
     folder.write("c.json", R"({
       "train_datasets": [{"name": "demo", "txt": "data/train.jsonl", "img": "data/videos"}],
       "val_datasets": [{"name": "demo", "txt": "data/val.jsonl", "img": "data/videos"}],
       "tokenizer_dir": "data", "max_txt_len": 8, "max_img_size": 64, "img_pixel_std": [60, 60, 60], "fps": 8, "num_frm": 1,
-      "train_n_clips": 2, "inference_n_clips": 4, "score_agg_func": "lse", "max_n_example_per_group": 1, "itm_neg_size": 3,
-      "itm_hard_neg": 1, "n_workers": 1, "num_threads": 2,
+      "train_n_clips": 4, "inference_n_clips": 4, "score_agg_func": "lse", "max_n_example_per_group": 1, "itm_neg_size": 3,
+      "n_workers": 1, "num_threads": 1,
       "cnn": {"depths": [1, 1, 1, 1], "stem_width": 8, "bottleneck_width": 8, "out_width": 32, "norm": "bn", "freeze_at": 0},
-      "model_config": {"hidden_size": 48, "num_hidden_layers": 1, "num_attention_heads": 4, "intermediate_size": 96,
-                       "vocab_size": 128, "max_position_embeddings": 16, "hidden_dropout_prob": 0.1,
-                       "attention_probs_dropout_prob": 0.1, "initializer_range": 0.1},
-      "train_batch_size": 8, "val_batch_size": 8, "learning_rate": 1e-3, "cnn_learning_rate": 2e-3, "grad_norm": 5.0,
-      "num_valid": 2, "min_valid_steps": 1, "fp16": 1, "seed": 7
+      "model_config": {"hidden_size": 64, "num_hidden_layers": 1, "num_attention_heads": 4, "intermediate_size": 128,
+                       "vocab_size": 128, "max_position_embeddings": 16, "hidden_dropout_prob": 0.0,
+                       "attention_probs_dropout_prob": 0.0, "initializer_range": 0.1},
+      "train_batch_size": 16, "val_batch_size": 16, "learning_rate": 3e-3, "cnn_learning_rate": 6e-3, "grad_norm": 5.0,
+      "num_valid": 2, "min_valid_steps": 1, "save_steps_ratio": 0.5, "fp16": 1, "seed": 7
     })");
     return true;
   }();
@@ -116,7 +116,7 @@ double mean_loss(const std::vector<json>& lines, std::size_t begin, std::size_t 
   return sum / static_cast<double>(end - begin);
 }
 
-constexpr int long_steps = 300;
+constexpr int long_steps = 320;
 
 /// A run that has learned something, made once.
 const Folder& trained() {
@@ -151,7 +151,7 @@ TEST_SUITE("cli/end_to_end") {
   TEST_CASE("demo data is written once, and a second call makes nothing") {
     const Folder& folder = workspace();
     CHECK(gallery_records(folder).size() == captions);
-    const auto again = folder.run({"demo-data", "--output_dir", "data", "--videos", "64", "--gallery", "16", "--val",
+    const auto again = folder.run({"demo-data", "--output_dir", "data", "--videos", "160", "--gallery", "16", "--val",
                                    "16", "--shapes", "1", "--json"});
     CHECK(again.code == 0);
     CHECK(json::parse(again.out).at("made") == 0);
@@ -174,7 +174,7 @@ TEST_SUITE("cli/end_to_end") {
     check_equal_runs(folder, "twin_a", "twin_b", 12);
     const auto text = read_text(folder / "twin_a" / "log" / "log.txt");
     for (const char* word :
-         {"8 examples a step", "steps        12", "learning rates", "0.001", "0.002", "no CUDA", "O2, bf16"}) {
+         {"16 examples a step", "steps        12", "learning rates", "0.003", "0.006", "no CUDA", "O2, bf16"}) {
       CAPTURE(word);
       CHECK(has(text, word));
     }
@@ -190,9 +190,11 @@ TEST_SUITE("cli/end_to_end") {
     REQUIRE(lines.size() == long_steps);
     CHECK(mean_loss(lines, long_steps - 30, long_steps) < 0.8 * mean_loss(lines, 0, 30));
     const auto result = eval_json(folder, "4");
-    const double chance = 100.0 * 5 / captions;
-    CHECK(result.at("text2video").at("r5").get<double>() > 1.5 * chance);
-    CHECK(result.at("video2text").at("r5").get<double>() > 1.5 * chance);
+    for (const char* direction : {"text2video", "video2text"}) {  // by chance: 31 and 62 %
+      CAPTURE(direction);
+      CHECK(result.at(direction).at("r5").get<double>() >= 45);
+      CHECK(result.at(direction).at("r10").get<double>() >= 80);
+    }
     CHECK(fs::is_symlink(folder / "run" / "ckpt" / "best"));
     for (const char* name : {"results", "scores", "raw_args", "merged_args"}) {
       CAPTURE(name);
@@ -206,13 +208,14 @@ TEST_SUITE("cli/end_to_end") {
 
   TEST_CASE("B48 a killed run that is resumed equals one that was never stopped, at O2") {
     const Folder& folder = workspace();
-    const std::vector<std::string> more{"--save_steps_ratio", "0.1"};  // a state every 6 steps
+    const std::vector<std::string> more{"--save_steps_ratio", "0.1", "--dropout", "0.1"};  // a state every 6 steps
     REQUIRE(folder.run(train_words("whole", 60, more)).code == 0);
     const auto killed = break_at(folder, "killed", 21, train_words("killed", 60, more), SIGKILL);
     REQUIRE(killed.code == 128 + SIGKILL);
     const auto before = lines_of(folder / "killed" / "log" / "metrics.jsonl");
     CHECK(before >= 21);
-    const auto resumed = folder.run(train_words("killed", 60, {"--save_steps_ratio", "0.1", "--resume", "required"}));
+    const auto resumed = folder.run(
+        train_words("killed", 60, {"--save_steps_ratio", "0.1", "--dropout", "0.1", "--resume", "required"}));
     REQUIRE_MESSAGE(resumed.code == 0, resumed.err);
     CHECK(has(read_text(folder / "killed" / "log" / "log.txt"), "resumed at step"));
     check_equal_runs(folder, "whole", "killed", 60);
@@ -220,7 +223,7 @@ TEST_SUITE("cli/end_to_end") {
 
   TEST_CASE("B48 SIGTERM ends with code 130 and the state of the last step, from which the run goes on, at O0") {
     const Folder& folder = workspace();
-    const std::vector<std::string> more{"--opt_level", "O0", "--save_steps_ratio", "1"};
+    const std::vector<std::string> more{"--opt_level", "O0", "--save_steps_ratio", "1", "--dropout", "0.1"};
     REQUIRE(folder.run(train_words("whole0", 40, more)).code == 0);
     const auto stopped = break_at(folder, "stopped0", 9, train_words("stopped0", 40, more), SIGTERM);
     CHECK(stopped.code == 130);
