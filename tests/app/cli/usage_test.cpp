@@ -16,10 +16,10 @@ nlohmann::json small_config() {
   return nlohmann::json::parse(R"({
     "train_datasets": [{"name": "t", "txt": "train.jsonl", "img": "videos"}],
     "val_datasets": [{"name": "t", "txt": "train.jsonl", "img": "videos"}],
-    "tokenizer_dir": "vocabulary", "max_img_size": 32, "num_frm": 1, "train_n_clips": 1, "max_train_steps": 1,
+    "tokenizer_dir": "vocabulary", "max_img_size": 64, "num_frm": 1, "train_n_clips": 1, "max_train_steps": 1,
     "cnn": {"depths": [1, 1, 1, 1], "stem_width": 8, "bottleneck_width": 8, "out_width": 32, "norm": "bn", "freeze_at": 0},
     "model_config": {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32,
-                     "vocab_size": 16, "max_position_embeddings": 16}
+                     "vocab_size": 16, "max_position_embeddings": 32}
   })");
 }
 
@@ -163,10 +163,14 @@ TEST_SUITE("cli/usage") {
 
   TEST_CASE("a set whose videos cannot be read ends with code 3 and names them") {
     const Folder folder;
-    write_data(folder, R"({"caption": "a red ball", "clip_name": "v"})");
+    write_data(
+        folder,
+        "{\"caption\": \"a red ball\", \"clip_name\": \"v\"}\n{\"caption\": \"a ball\", \"clip_name\": \"w\"}\n");
+    folder.write("videos/w.mp4", "");
     const auto outcome = folder.run({"train", "--config", "c.json", "--output_dir", "out"});
     CHECK(outcome.code == 3);
     CHECK(has(outcome.err, "v.mp4"));
+    CHECK(has(outcome.err, "w.mp4"));
   }
 
   TEST_CASE("eval and search of a run that is not there say what is missing") {
