@@ -90,7 +90,7 @@ double shape_distance(int shape, Point p, double radius) {
 struct Motion {
   Point centre, velocity;
   double radius, angle, spin, brightness;
-  int start;  ///< first frame that shows the object
+  int start;  ///< first frame that shows the object; the shown half goes on at the beginning
   std::array<double, 3> background, slope;
 
   Motion(const DemoObject& object, Random& random) {
@@ -102,11 +102,11 @@ struct Motion {
     angle = random.uniform(0, 2 * std::numbers::pi);
     spin = random.uniform(-0.25, 0.25);
     brightness = random.uniform(0.88, 1.0);
-    start = static_cast<int>(random.below(demo_frames / 2 + 1));
+    start = static_cast<int>(random.below(demo_frames));
     for (double& value : background) value = random.uniform(8, 40);
     for (double& value : slope) value = random.uniform(-12, 12);
   }
-  [[nodiscard]] bool shown(int frame) const { return frame >= start && frame < start + demo_frames / 2; }
+  [[nodiscard]] bool shown(int frame) const { return (frame - start + demo_frames) % demo_frames < demo_frames / 2; }
   /// Where the object is: it bounces off the borders, so that all of it stays in the picture.
   [[nodiscard]] Point at(int frame) const {
     const double margin = 1.25 * radius + 2, range = demo_side - 2 * margin;

@@ -50,7 +50,7 @@ inline constexpr int demo_side = 128, demo_fps = 8, demo_frames = 16;
 inline constexpr int demo_sizes = 2, demo_colours = 8, demo_shapes = 6;
 
 /// The frames of one demo video: on a dark background the object drifts and turns, shown for half of the time from a
-/// random start.
+/// random start (past the end it goes on at the beginning), so that any one frame shows it in half of the videos.
 [[nodiscard]] std::vector<Frame> render_demo_video(const DemoObject& object, Random random);
 
 }  // namespace clipbert::data

@@ -125,7 +125,7 @@ TEST_SUITE("data/demo") {
     }
   }
 
-  TEST_CASE("a decoded video shows its object for half of the time, in one piece, and is small on disk") {
+  TEST_CASE("a decoded video shows its object for half of the time, in one piece round its end, and is small on disk") {
     const TempFolder folder;
     const auto demo = data::make_demo_data(folder.path(), small());
     for (const auto& file : data::ClipFolder(demo.videos).files()) {
