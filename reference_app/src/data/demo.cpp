@@ -94,7 +94,7 @@ struct Motion {
   std::array<double, 3> background, slope;
 
   Motion(const DemoObject& object, Random& random) {
-    radius = object.size == 0 ? random.uniform(11, 14) : random.uniform(24, 29);
+    radius = object.size == 0 ? random.uniform(15, 18) : random.uniform(30, 35);
     const double margin = 1.25 * radius + 2, heading = random.uniform(0, 2 * std::numbers::pi),
                  speed = random.uniform(1.0, 3.0);
     centre = {random.uniform(margin, demo_side - margin), random.uniform(margin, demo_side - margin)};
