@@ -1,16 +1,14 @@
 #include <torch/torch.h>
 
 #include <CLI/CLI.hpp>
-#include <amp/simd/target.hpp>
 #include <chrono>
 #include <filesystem>
 #include <iostream>
 #include <optional>
-#include <sstream>
 
 #include "cli/evaluate.hpp"
 #include "cli/flags.hpp"
-#include "cli/info.hpp"
+#include "cli/run_head.hpp"
 #include "cli/signals.hpp"
 #include "cli/table.hpp"
 #include "cli/training.hpp"
@@ -21,7 +19,6 @@
 #include "log/tensorboard.hpp"
 #include "model/clipbert.hpp"
 #include "train/checkpoint.hpp"
-#include "train/param_groups.hpp"
 
 namespace fs = std::filesystem;
 
@@ -29,18 +26,6 @@ namespace clipbert::cli {
 namespace {
 
 using Json = config::Json;
-
-std::int64_t trained_parameters(const model::ClipBert& model) {
-  std::int64_t count = 0;
-  for (const auto& p : model.parameters()) count += p.requires_grad() ? p.numel() : 0;
-  return count;
-}
-
-std::int64_t all_elements(const model::ClipBert& model) {
-  std::int64_t count = 0;
-  for (const auto& [name, t] : model.named_tensors()) count += t.numel();
-  return count;
-}
 
 /// One run of the train command.
 class TrainRun {
@@ -52,7 +37,6 @@ class TrainRun {
 
  private:
   [[nodiscard]] const config::Config& config() const { return settings_.config; }
-  [[nodiscard]] std::vector<std::string> head() const;
   int dry_run();
   void open_output();
   void check_videos();
@@ -83,75 +67,11 @@ class TrainRun {
   double forward_ms_ = 0, backward_ms_ = 0, optimizer_ms_ = 0, wait_ms_ = 0, step_ms_ = 0, valid_seconds_ = 0;
 };
 
-/// What a reader of the log must know to compare runs: sizes, steps, rates, precision, machine.
-std::vector<std::string> TrainRun::head() const {
-  const auto& c = config();
-  const auto& plan = data_.plan;
-  std::ostringstream version;
-  print_version(version);
-  const std::string level = *c.opt_level, type = *c.amp_dtype;
-  const bool low = level != "O0", cast = level == "O2" || level == "O3";
-  std::string precision = level + (low ? ", " + type : ", fp32 throughout");
-  if (cast) {
-    precision += std::string(", batch norm ") + (*c.keep_batchnorm_fp32 ? "fp32" : type) + ", " +
-                 (*c.master_weights == "fp32" ? "fp32 master weights" : "no master weights");
-  }
-  precision += config::is_given(c, "opt_level") ? " (opt_level)"
-               : config::is_given(c, "fp16")    ? " (from fp16)"
-                                                : " (default)";
-  const std::string scale = c.loss_scale->dynamic ? c.scaler + ", starts at " + number(c.scale_init)
-                                                  : "constant " + number(c.loss_scale->value);
-  std::string kernels = std::string(amp::simd::name(amp::simd::best_target())) + " (toolkit), " +
-                        at::get_cpu_capability() + " (LibTorch)";
-  const std::string none = settings_.devices.why_no_cuda;
-  const auto batch = std::to_string(c.train_batch_size) + " videos x " + std::to_string(c.max_n_example_per_group) +
-                     " captions x accumulation " + std::to_string(c.gradient_accumulation_steps) + " = " +
-                     std::to_string(plan.total_train_batch_size) + " examples a step, each with " +
-                     std::to_string(c.itm_neg_size) + " negatives";
-  std::string valid = "none (val_datasets is empty)";
-  if (!data_.validations.empty()) {
-    valid = std::to_string(data_.validations.front()->captions().records.size()) + " captions, " +
-            std::to_string(data_.validations.front()->videos().size()) + " videos, every " +
-            std::to_string(plan.valid_steps) + " steps; best by " + c.best_metric;
-  }
-  std::string version_line = version.str();
-  version_line.pop_back();
-  Table rates({"learning rates", "base", "decay", "schedule", "multiplier"});
-  rates.row({"  transformer", number(c.learning_rate), number(c.weight_decay), c.decay,
-             number(c.transformer_lr_mul) + " for \"" + c.transformer_lr_mul_prefix + "\""});
-  rates.row({"  cnn", number(c.cnn_learning_rate), number(c.cnn_weight_decay), c.cnn_lr_decay,
-             number(c.cnn_lr_mul) + " for \"" + c.cnn_lr_mul_prefix + "\""});
-  std::vector<std::string> lines{
-      version_line,
-      "machine      " + settings_.devices.cpu + "; kernels " + kernels + "; " + std::to_string(c.num_threads) +
-          " threads, " + std::to_string(decode_threads(c)) + " for decoding",
-      "devices      cpu" + (none.empty() ? std::string() : "; no CUDA: " + none),
-      "data         " + std::to_string(data_.captions.records.size()) + " captions, " +
-          std::to_string(data_.set->videos().size()) + " videos, " + std::to_string(data_.set->size()) + " groups",
-      "clips        " + std::to_string(c.train_n_clips) + " x " + std::to_string(c.num_frm) +
-          " frames while training, " + std::to_string(c.inference_n_clips) + " while scoring; " + c.score_agg_func +
-          ", " + c.loss_type,
-      "batch        " + batch,
-      "steps        " + std::to_string(plan.num_train_steps) + " (" +
-          number(std::round(10.0 * static_cast<double>(plan.num_train_steps * plan.total_train_batch_size) /
-                            static_cast<double>(plan.total_n_examples)) /
-                 10.0) +
-          " epochs), a state every " + std::to_string(data_.save_steps),
-      "validation   " + valid,
-      "precision    " + precision + "; loss scale " + scale,
-      "optimizer    " + c.optim + ", betas " + number(c.betas[0]) + " " + number(c.betas[1]) + ", warm-up " +
-          number(100 * c.warmup_ratio) + " %, grad_norm " + (c.grad_norm < 0 ? "off" : number(c.grad_norm))};
-  std::istringstream table(rates.text());
-  for (std::string line; std::getline(table, line);) lines.push_back(line);
-  return lines;
-}
-
 int TrainRun::dry_run() {
   std::cout << config::listing(config()) << '\n';
-  for (const auto& line : head()) std::cout << line << '\n';
+  for (const auto& line : run_head(settings_, data_)) std::cout << line << '\n';
   model_ = build_model(settings_, [](const std::string& line) { std::cout << line << '\n'; });
-  std::cout << "parameters   " << grouped(trained_parameters(*model_)) << " trained, " << grouped(all_elements(*model_))
-            << " in all, buffers included\n";
+  for (const auto& line : model_head(*model_, config())) std::cout << line << '\n';
   for (const auto& line : settings_.warnings) std::cout << "warning: " << line << '\n';
   for (const auto& line : warnings_.take()) std::cout << "warning: " << line << '\n';
   for (const auto& line : settings_.notes) std::cout << "note: " << line << '\n';
@@ -218,8 +138,7 @@ void TrainRun::check_videos() {
 
 void TrainRun::start_trainer() {
   model_ = build_model(settings_, [&](const std::string& line) { sink_->info(line); });
-  sink_->info("parameters   " + grouped(trained_parameters(*model_)) + " trained, " + grouped(all_elements(*model_)) +
-              " in all, buffers included");
+  for (const auto& line : model_head(*model_, config())) sink_->info(line);
   const std::int64_t weights = 4 * all_elements(*model_);
   train::expect_space(*config().output_dir, (config().keep_checkpoints + 2) * weights + 2 * 4 * weights);
   loader_ = make_loader(settings_, data_);
@@ -333,7 +252,7 @@ int TrainRun::loop() {
 int TrainRun::run() {
   if (config().dry_run) return dry_run();
   open_output();
-  for (const auto& line : head()) sink_->info(line);
+  for (const auto& line : run_head(settings_, data_)) sink_->info(line);
   for (const auto& line : settings_.notes) sink_->info("note: " + line);
   for (const auto& line : settings_.warnings) sink_->warn(line);
   say_warnings();

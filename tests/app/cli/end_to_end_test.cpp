@@ -174,7 +174,7 @@ TEST_SUITE("cli/end_to_end") {
     check_equal_runs(folder, "twin_a", "twin_b", 12);
     const auto text = read_text(folder / "twin_a" / "log" / "log.txt");
     for (const char* word :
-         {"16 examples a step", "steps        12", "learning rates", "0.003", "0.006", "no CUDA", "O2, bf16"}) {
+         {"16 examples a step", "steps        12", "transformer_no_decay", "0.003", "0.006", "no CUDA", "O2, bf16"}) {
       CAPTURE(word);
       CHECK(has(text, word));
     }
