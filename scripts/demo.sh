@@ -67,7 +67,7 @@ fi
 python3 scripts/demo_summary.py demo --first-seed "$first_seed"
 
 say "searching the gallery by text"
-for query in "a large red cross" "a small blue circle" "a small yellow triangle"; do
+for query in "a large red bar" "a small blue circle" "a small yellow triangle"; do
   "$clipbert" search --output_dir "demo/runs/O2_seed$first_seed" --videos demo/data/gallery --top_k 3 "$query"
 done
 

@@ -23,8 +23,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::array<std::string_view, demo_sizes> size_names = {"small", "large"};
-constexpr std::array<std::string_view, demo_shapes> shape_names = {"circle", "triangle", "cross",
-                                                                   "square", "star",     "ring"};
+constexpr std::array<std::string_view, demo_shapes> shape_names = {"circle", "triangle", "bar",
+                                                                   "cross",  "star",     "ring"};
 struct Colour {
   std::string_view name;
   std::array<double, 3> rgb;
@@ -73,12 +73,12 @@ double shape_distance(int shape, Point p, double radius) {
       return length(p) - radius;
     case 1:
       return polygon_distance(p, corners_of(3, 1.25 * radius, 1.25 * radius));
-    case 2: {  // two crossed bars
+    case 2:
+      return std::max(std::fabs(p.x) - 1.25 * radius, std::fabs(p.y) - 0.32 * radius);
+    case 3: {  // two crossed bars
       const double arm = 1.1 * radius, half = 0.33 * radius, x = std::fabs(p.x), y = std::fabs(p.y);
       return std::min(std::max(x - arm, y - half), std::max(x - half, y - arm));
     }
-    case 3:
-      return std::max(std::fabs(p.x), std::fabs(p.y)) - 0.88 * radius;
     case 4:
       return polygon_distance(p, corners_of(10, 1.25 * radius, 0.55 * radius));
     default:
@@ -95,7 +95,7 @@ struct Motion {
 
   Motion(const DemoObject& object, Random& random) {
     radius = object.size == 0 ? random.uniform(15, 18) : random.uniform(30, 35);
-    const double margin = 1.25 * radius + 2, heading = random.uniform(0, 2 * std::numbers::pi),
+    const double margin = 1.3 * radius + 2, heading = random.uniform(0, 2 * std::numbers::pi),
                  speed = random.uniform(1.0, 3.0);
     centre = {random.uniform(margin, demo_side - margin), random.uniform(margin, demo_side - margin)};
     velocity = {speed * std::cos(heading), speed * std::sin(heading)};
@@ -109,7 +109,7 @@ struct Motion {
   [[nodiscard]] bool shown(int frame) const { return (frame - start + demo_frames) % demo_frames < demo_frames / 2; }
   /// Where the object is: it bounces off the borders, so that all of it stays in the picture.
   [[nodiscard]] Point at(int frame) const {
-    const double margin = 1.25 * radius + 2, range = demo_side - 2 * margin;
+    const double margin = 1.3 * radius + 2, range = demo_side - 2 * margin;
     const auto bounce = [&](double value) {
       const double folded = std::fmod(std::fabs(value - margin), 2 * range);
       return margin + (folded > range ? 2 * range - folded : folded);

@@ -22,7 +22,7 @@ struct DemoOptions {
   int videos = 1000;  ///< for training, spread evenly over all captions
   int gallery = 48;   ///< one video per caption: at most 2 sizes * 8 colours * shapes
   int val = 48;       ///< likewise, spread evenly
-  int shapes = 3;     ///< of circle, triangle, cross, square, star, ring
+  int shapes = 3;     ///< of circle, triangle, bar, cross, star, ring
   std::uint64_t seed = 42;
   int threads = 2;
   std::function<void(int done, int all)> progress = {};  ///< from any thread, one at a time
