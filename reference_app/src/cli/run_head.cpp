@@ -25,7 +25,7 @@ std::string version_line() {
 std::string machine_line(const Settings& settings) {
   return settings.devices.cpu + "; kernels " + std::string(amp::simd::name(amp::simd::best_target())) + " (toolkit), " +
          at::get_cpu_capability() + " (LibTorch); " + std::to_string(settings.config.num_threads) + " threads, " +
-         std::to_string(decode_threads(settings.config)) + " for decoding";
+         std::to_string(loader_threads(settings.config)) + " for decoding";
 }
 
 std::string data_line(const TrainingData& data) {

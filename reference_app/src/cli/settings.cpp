@@ -82,9 +82,17 @@ data::ClipOptions scoring_clips(const config::Config& c) {
   return data::for_evaluation(clips);
 }
 
+namespace {
+std::int64_t cores() { return static_cast<std::int64_t>(std::max(1U, std::thread::hardware_concurrency())); }
+}  // namespace
+
 int decode_threads(const config::Config& c) {
-  const auto cores = static_cast<std::int64_t>(std::max(1U, std::thread::hardware_concurrency()));
-  return static_cast<int>(std::clamp<std::int64_t>(c.n_workers, 0, cores));
+  return static_cast<int>(std::clamp<std::int64_t>(c.n_workers, 0, cores()));
+}
+
+int loader_threads(const config::Config& c) {
+  const auto left = std::max<std::int64_t>(1, cores() - c.num_threads);
+  return static_cast<int>(std::clamp<std::int64_t>(c.n_workers, 0, left));
 }
 
 }  // namespace clipbert::cli

@@ -38,7 +38,10 @@ struct Settings {
 /// The same for scoring: nothing random, inference_n_clips.
 [[nodiscard]] data::ClipOptions scoring_clips(const config::Config& config);
 
-/// Threads that decode: what n_workers asks for, but no more than the machine has cores.
+/// Threads that decode for scoring: what n_workers asks for, but no more than the machine has cores.
 [[nodiscard]] int decode_threads(const config::Config& config);
+/// Threads that make batches while the model trains: the cores that computing leaves, at least one. A thread that takes
+/// a core from a parallel kernel makes its others wait at every barrier, by spinning.
+[[nodiscard]] int loader_threads(const config::Config& config);
 
 }  // namespace clipbert::cli

@@ -109,7 +109,7 @@ std::shared_ptr<model::ClipBert> build_model(const Settings& settings,
 std::unique_ptr<data::Loader> make_loader(const Settings& settings, const TrainingData& data) {
   const config::Config& c = settings.config;
   return std::make_unique<data::Loader>(data.set, data::LoaderOptions{.batch_size = c.train_batch_size,
-                                                                      .workers = decode_threads(c),
+                                                                      .workers = loader_threads(c),
                                                                       .shuffle = true,
                                                                       .endless = true,
                                                                       .seed = static_cast<std::uint64_t>(c.seed)});

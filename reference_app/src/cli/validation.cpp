@@ -71,7 +71,7 @@ Validation::Validation(const Settings& settings, const config::DatasetConfig& se
 Values Validation::pairs(model::ClipBert& model) const {
   const EvalMode mode(model);
   data::Loader loader(set_, {.batch_size = config_.val_batch_size,
-                             .workers = decode_threads(config_),
+                             .workers = loader_threads(config_),
                              .shuffle = false,
                              .endless = false,
                              .seed = static_cast<std::uint64_t>(config_.seed)});
