@@ -51,11 +51,14 @@ run_level() {
   done
 }
 
+mkdir -p demo/runs
 for ((seed = first_seed; seed < first_seed + seeds; ++seed)); do
-  say "training in mixed precision (O2, bf16, fp32 masters), seed $seed"
-  run_level O2 "$seed"
-  say "training in fp32 (O0), seed $seed"
-  run_level O0 "$seed"
+  say "training seed $seed on one core each: in mixed precision (O2, bf16, fp32 masters), shown here, and in fp32 (O0), log in demo/runs/O0_seed$seed.txt"
+  run_level O0 "$seed" >"demo/runs/O0_seed$seed.txt" 2>&1 &
+  fp32=$!
+  run_level O2 "$seed" || { kill "$fp32" 2>/dev/null; exit 1; }
+  echo "[demo] waiting for the fp32 run, which takes longer"
+  wait "$fp32" || { tail -n 5 "demo/runs/O0_seed$seed.txt" >&2; exit 1; }
 done
 
 if [ ! -f demo/compare.json ]; then
