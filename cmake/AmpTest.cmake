@@ -5,6 +5,16 @@ include(doctest)
 
 set(AMP_TEST_SKIP_CODE 77)
 
+# A case name that CMake would split or join as a list runs no case at all: refused here.
+function(amp_check_case_names)
+  foreach(source IN LISTS ARGN)
+    file(READ "${source}" text)
+    if(text MATCHES "TEST_CASE[A-Z_]*\\([^\"\n]*\"[^\"]*(;|\\[[^]\"]*\")")
+      message(FATAL_ERROR "${source}: a case name holds ';' or an open '[': ${CMAKE_MATCH_0}")
+    endif()
+  endforeach()
+endfunction()
+
 # amp_test(<name> SOURCES ... [LIBRARIES ...] [LABELS ...] [PREFIX p/] [BY_SUITE])
 # One executable; one ctest entry per case, or per TEST_SUITE with BY_SUITE (programs that link LibTorch start slowly).
 function(amp_test name)
@@ -12,6 +22,7 @@ function(amp_test name)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 300)
   endif()
+  amp_check_case_names(${arg_SOURCES})
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE amp_test_support amp_warnings ${arg_LIBRARIES})
   # Tests run side by side: an OpenMP thread that waits by spinning would take the core that another test needs.

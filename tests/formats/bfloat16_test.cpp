@@ -166,7 +166,7 @@ TEST_SUITE("formats/bfloat16") {
 }
 
 TEST_SUITE("formats/bfloat16/thresholds") {
-  TEST_CASE("0x7F7F8000 and above become infinity; half a denorm_min goes to zero with its sign") {
+  TEST_CASE("0x7F7F8000 and above become infinity, half a denorm_min goes to zero with its sign") {
     CHECK(bfloat16(std::bit_cast<float>(0x7f7f8000u)).bits() == 0x7f80u);
     CHECK(bfloat16(std::bit_cast<float>(0x7f7f7fffu)).bits() == 0x7f7fu);
     CHECK(bfloat16(std::bit_cast<float>(0xff7f8000u)).bits() == 0xff80u);

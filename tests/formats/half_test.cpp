@@ -163,7 +163,7 @@ TEST_SUITE("formats/half") {
 }
 
 TEST_SUITE("formats/half/thresholds") {
-  TEST_CASE("65520 and above become infinity, below it 65504; half a denorm_min goes to zero with its sign") {
+  TEST_CASE("65520 and above become infinity, below it 65504, half a denorm_min goes to zero with its sign") {
     CHECK(half(65520.f).bits() == 0x7c00u);
     CHECK(half(std::nextafter(65520.f, 0.f)).bits() == 0x7bffu);
     CHECK(half(-65520.f).bits() == 0xfc00u);

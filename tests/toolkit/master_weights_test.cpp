@@ -121,7 +121,7 @@ TEST_SUITE("toolkit/master_weights") {
     for (int i = 0; i < 3; ++i) all.step(), one_by_one.step();
     CHECK(masters_of(all) == masters_of(one_by_one));
   }
-  TEST_CASE("groups keep their own options, rates and counters; an empty group counts too") {
+  TEST_CASE("groups keep their own options, rates and counters, an empty group counts too") {
     Tensors<float> a({4}), b({4});
     MasterWeights<Sgd> m({{Sgd{.lr = 1.}, a.source("a"), "first"},
                           {Sgd{.lr = 0.5}, b.source("b"), "second"},
@@ -267,7 +267,7 @@ TEST_SUITE("toolkit/master_weights") {
     CHECK_THROWS_AS(build({{Sgd{}, nullptr}}), amp::error);
     CHECK_THROWS_AS(build({{Sgd{}, t.source("x"), "g"}, {Sgd{}, u.source("y"), "g"}}), amp::error);
   }
-  TEST_CASE("B26 a group added later gets masters and is checked; references to groups stay valid") {
+  TEST_CASE("B26 a group added later gets masters and is checked, references to groups stay valid") {
     Tensors<half> first({4}), second({5});
     MasterWeights<Adam> m(group(Adam{.lr = 0.1}, first));
     auto& kept = m.group(0);
@@ -283,7 +283,7 @@ TEST_SUITE("toolkit/master_weights") {
     CHECK(m.group(0).step == 2);
     CHECK(m.group(1).step == 1);
   }
-  TEST_CASE("saved and loaded, a run goes on bit for bit; masters are not rebuilt from the low copies") {
+  TEST_CASE("saved and loaded, a run goes on bit for bit, masters are not rebuilt from the low copies") {
     Tensors<bfloat16> a({40, 7}), b({40, 7}, 99);
     MasterWeights<Adam> m(group(Adam{.lr = 0.01}, a));
     for (unsigned s = 0; s < 4; ++s) a.draw_grads(s), m.step();

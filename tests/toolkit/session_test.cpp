@@ -153,7 +153,7 @@ TEST_SUITE("toolkit/session") {
     session.step();
     CHECK(session.model().n[0] == doctest::Approx(1. - 0.5 / 4.));
   }
-  TEST_CASE("error_if_nonfinite names the tensor; without it the norm says what it is and the step is skipped") {
+  TEST_CASE("error_if_nonfinite names the tensor, without it the norm says what it is and the step is skipped") {
     auto session = amp::initialize<amp::O2>(Net32{}, Sgd{});
     amp::scale_loss(1.f, session, [&](float s) {
       session.model().backward(s / 65536.f);
@@ -248,7 +248,7 @@ TEST_SUITE("toolkit/session") {
     CHECK(session.loss_scale() == 32.f);
     CHECK(session.step() == Verdict::skip);
   }
-  TEST_CASE("a static scale reports an overflow and steps all the same; scale 1 without masters looks at nothing") {
+  TEST_CASE("a static scale reports an overflow and steps all the same, scale 1 without masters looks at nothing") {
     auto session = amp::initialize<amp::O2>(Net32{}, Sgd{}, init_options<StaticScale>{.scale = {128.f}});
     CHECK(train(session, 1.f, true) == Verdict::apply);
     CHECK(session.overflow() == "b");

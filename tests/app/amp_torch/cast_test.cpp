@@ -74,7 +74,7 @@ TEST_SUITE("amp_torch/cast") {
     amp_torch::cast_model(net, torch::kBFloat16);
     CHECK(net.conv->weight.is_contiguous(torch::MemoryFormat::ChannelsLast));
   }
-  TEST_CASE("inputs are cast at any depth; integers and text pass unchanged") {
+  TEST_CASE("inputs are cast at any depth, integers and text pass unchanged") {
     const auto x = torch::ones({2});
     const auto k = torch::ones({2}, torch::kLong);
     const auto low = [](const torch::Tensor& t) { return t.scalar_type() == torch::kBFloat16; };

@@ -47,7 +47,7 @@ TEST_SUITE("amp_torch/dtype") {
     CHECK(disagreements<amp::half, c10::Half>() == 0);
     CHECK(disagreements<amp::bfloat16, c10::BFloat16>() == 0);
   }
-  TEST_CASE("run-time types map both ways; what the toolkit does not step maps to nothing") {
+  TEST_CASE("run-time types map both ways, what the toolkit does not step maps to nothing") {
     for (const auto type : {amp::dtype::fp32, amp::dtype::fp16, amp::dtype::bf16}) {
       CHECK(amp_torch::to_amp(amp_torch::to_torch(type)).value() == type);
     }

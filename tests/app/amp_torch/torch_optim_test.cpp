@@ -73,7 +73,7 @@ TEST_SUITE("amp_torch/torch_optim") {
     CHECK(torch::equal(net->fc->weight, master.to(at::kHalf)));
     CHECK_FALSE(torch::equal(master, master.to(at::kHalf).to(at::kFloat)));
   }
-  TEST_CASE("an overflow skips, halves the scale and names the tensor; a step on scaled gradients is an error") {
+  TEST_CASE("an overflow skips, halves the scale and names the tensor, a step on scaled gradients is an error") {
     const auto net = make_net();
     torch::optim::SGD sgd(net->parameters(), 0.1);
     auto session = amp_torch::initialize<amp::O2>(

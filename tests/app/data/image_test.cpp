@@ -35,7 +35,7 @@ TEST_SUITE("data/image") {
     CHECK(values == std::vector<float>{4.25f, -0.75f, 9, -1, 27, -3});
   }
 
-  TEST_CASE("sides over 5 to 1 are too long; a side that would vanish is an error") {
+  TEST_CASE("sides over 5 to 1 are too long, a side that would vanish is an error") {
     CHECK_FALSE(data::too_elongated({100, 500}));
     CHECK(data::too_elongated({100, 501}));
     CHECK(data::too_elongated({501, 100}));

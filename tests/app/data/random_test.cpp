@@ -17,7 +17,7 @@ TEST_SUITE("data/random") {
     CHECK(first != d.next());
   }
 
-  TEST_CASE("uniform draws stay in [0, 1) and fill it evenly") {
+  TEST_CASE("uniform draws stay in from 0 up to 1 and fill it evenly") {
     Random random{7};
     std::vector<int> tenths(10);
     for (int i = 0; i < 100000; ++i) {

@@ -71,7 +71,7 @@ TEST_SUITE("data/tokenizer") {
     CHECK_THROWS_AS((void)tokenizer.fit("run", 1), clipbert::usage_error);
   }
 
-  TEST_CASE("B94 a byte order mark and CR LF change no id of a vocabulary; an empty line takes one") {
+  TEST_CASE("B94 a byte order mark and CR LF change no id of a vocabulary, an empty line takes one") {
     const TempFolder folder;
     std::string crlf = "\xEF\xBB\xBF";
     for (const char c : words) crlf += c == '\n' ? std::string("\r\n") : std::string(1, c);
@@ -84,7 +84,7 @@ TEST_SUITE("data/tokenizer") {
     CHECK(gap.size() == 7);
   }
 
-  TEST_CASE("a token given twice is a warning and the last id counts; a missing special token is an error") {
+  TEST_CASE("a token given twice is a warning and the last id counts, a missing special token is an error") {
     const TempFolder folder;
     const auto file = folder.write("twice.txt", words + "run\n");
     const data::Vocabulary vocabulary(file);

@@ -33,7 +33,7 @@ std::vector<nlohmann::json> lines(const fs::path& file) {
 }  // namespace
 
 TEST_SUITE("log/metrics_file") {
-  TEST_CASE("a step is one JSON line with every field; what is no number is null") {
+  TEST_CASE("a step is one JSON line with every field, what is no number is null") {
     const Folder folder;
     const auto file = folder.path / "metrics.jsonl";
     MetricsFile metrics(file);

@@ -24,7 +24,7 @@ std::vector<Score> all_pairs(const std::vector<std::string>& videos, const std::
 }  // namespace
 
 TEST_SUITE("metrics/rank") {
-  TEST_CASE("ties go to the lower column, independent of the truth; best and worst bound it") {
+  TEST_CASE("ties go to the lower column, independent of the truth, best and worst bound it") {
     const std::vector<float> row{0.5F, 0.9F, 0.5F, 0.5F, 0.1F};
     CHECK(rank_of(row, 0) == 2);
     CHECK(rank_of(row, 2) == 3);

@@ -91,7 +91,7 @@ TEST_SUITE("train/checkpoint") {
       sound += read_state(entry.path()).step > 0;
     CHECK(sound == 2);
   }
-  TEST_CASE("a cut file is passed over; if nothing sound is left that is an error") {
+  TEST_CASE("a cut file is passed over, if nothing sound is left that is an error") {
     const Folder folder;
     StateFiles files(folder.path);
     files.save(state_of(1));

@@ -321,7 +321,7 @@ TEST_SUITE("train/trainer") {
     CHECK(trainer.skipped_steps() == 4);
     CHECK(sink.lines.find("step skipped") != std::string::npos);
   }
-  TEST_CASE("B28 averaged micro batches equal one large batch; a sum is as many times larger") {
+  TEST_CASE("B28 averaged micro batches equal one large batch, a sum is as many times larger") {
     // One batch of 4 videos against 4 micro batches of 1, without batch norms, which see one batch at a time.
     RandomSource wide(4);
     const Batch all = *wide.next();
