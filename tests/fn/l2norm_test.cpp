@@ -33,7 +33,7 @@ TEST_SUITE("fn/l2norm") {
   }
 
   TEST_CASE(
-      "a scaled lane gives the norm of the unscaled gradients, exactly so for powers of two; nothing is written") {
+      "a scaled lane gives the norm of the unscaled gradients, exactly so for powers of two, and writes nothing") {
     Tensors g({1000, 70000}, {dtype::fp16});
     g.randomize(2, 1024.f);
     const auto before = g.bytes();
