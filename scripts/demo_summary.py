@@ -66,7 +66,7 @@ def table_of(summary, compare):
     for part in fp32["bytes"]:
         a, b = fp32["bytes"][part], mixed["bytes"][part]
         name = "memory: " + part.replace("_", " ")
-        lines.append(row(name, (f"{a / 2**20:.1f} MiB", f"{b / 2**20:.1f} MiB"), f"{a / b:.2f} x" if b else None))
+        lines.append(row(name, (f"{a / 2**20:.1f} MiB", f"{b / 2**20:.1f} MiB"), f"{a / b:.2f} x" if a and b else None))
     levels = summary["levels"]
     for direction, name in DIRECTIONS.items():
         lines.append(row(f"{name}, R@1", [f"{levels[l][direction]['r1']:.1f} %" for l in LEVELS]))
