@@ -7,6 +7,7 @@
 #include "cli/retrieve.hpp"
 #include "eval/retrieval.hpp"
 #include "model/clipbert.hpp"
+#include "model/eval_mode.hpp"
 #include "model/loss.hpp"
 
 namespace clipbert::cli {
@@ -19,20 +20,6 @@ void append(Values& out, const std::string& direction, const eval::RankMetrics& 
                          {direction + "_medianR", m.medianR},
                          {direction + "_meanR", m.meanR}});
 }
-
-/// Evaluation mode while it lives.
-class EvalMode {
- public:
-  explicit EvalMode(model::ClipBert& model) : model_(model), was_training_(model.is_training()) { model_.eval(); }
-  ~EvalMode() { model_.train(was_training_); }
-  EvalMode(const EvalMode&) = delete;
-  EvalMode& operator=(const EvalMode&) = delete;
-
- private:
-  model::ClipBert& model_;
-  bool was_training_;
-  torch::NoGradGuard no_grad_;
-};
 
 }  // namespace
 
@@ -69,7 +56,7 @@ Validation::Validation(const Settings& settings, const config::DatasetConfig& se
 }
 
 Values Validation::pairs(model::ClipBert& model) const {
-  const EvalMode mode(model);
+  const model::EvalMode mode(model);
   data::Loader loader(set_, {.batch_size = config_.val_batch_size,
                              .workers = loader_threads(config_),
                              .shuffle = false,

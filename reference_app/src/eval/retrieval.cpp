@@ -8,24 +8,11 @@
 #include <utility>
 
 #include "config/errors.hpp"
+#include "model/eval_mode.hpp"
 #include "model/loss.hpp"
 
 namespace clipbert::eval {
 namespace {
-
-/// Evaluation mode while it lives.
-class EvalMode {
- public:
-  explicit EvalMode(model::ClipBert& model) : model_(model), was_training_(model.is_training()) { model_.eval(); }
-  ~EvalMode() { model_.train(was_training_); }
-  EvalMode(const EvalMode&) = delete;
-  EvalMode& operator=(const EvalMode&) = delete;
-
- private:
-  model::ClipBert& model_;
-  bool was_training_;
-  torch::NoGradGuard no_grad_;
-};
 
 /// Videos of equal shape that wait for the CNN.
 class PendingVideos {
@@ -84,7 +71,7 @@ at::Tensor score_range(model::ClipBert& model, const at::Tensor& text, const at:
 }  // namespace
 
 GalleryFeatures encode_gallery(model::ClipBert& model, GallerySource& source, std::int64_t videos_per_batch) {
-  const EvalMode mode(model);
+  const model::EvalMode mode(model);
   GalleryFeatures gallery;
   PendingVideos pending;
   std::vector<at::Tensor> grids;
@@ -110,7 +97,7 @@ GalleryFeatures encode_gallery(model::ClipBert& model, GallerySource& source, st
 
 ScoreMatrix score_all(model::ClipBert& model, const Captions& captions, const GalleryFeatures& gallery,
                       const ScoreOptions& options) {
-  const EvalMode mode(model);
+  const model::EvalMode mode(model);
   const auto device = model.device();
   const auto length = model::used_length(captions.mask);
   const auto mask = captions.mask.narrow(1, 0, length).to(device);
