@@ -92,35 +92,46 @@ void encode(const float* from, std::int64_t n, const tensor_view& tensor, std::i
 /// Elements of each lane that the scratch path holds as floats at a time; five lanes fit in L1 beside their sources.
 inline constexpr std::int64_t scratch_elements = 512;
 
-/// Where the floats of a lane lie for n elements: in the tensor itself if it is fp32, else decoded into `buffer`.
+/// Where the floats of a lane lie for n elements: in the tensor itself if it is fp32, else decoded into `buffer`. A
+/// lane that is stored in some other way brings its own `stage` and `unstage`.
 template <class V, class L>
 float* stage(const L& lane, std::int64_t t, std::int64_t offset, std::int64_t n, float* buffer) {
-  const tensor_view& tensor = lane.tensor(t);
-  if (tensor.type == dtype::fp32) return static_cast<float*>(tensor.data) + offset;
-  if constexpr (L::reads) decode<V>(tensor, offset, n, buffer);
-  return buffer;
+  if constexpr (requires { lane.template stage<V>(t, offset, n, buffer); }) {
+    return lane.template stage<V>(t, offset, n, buffer);
+  } else {
+    const tensor_view& tensor = lane.tensor(t);
+    if (tensor.type == dtype::fp32) return static_cast<float*>(tensor.data) + offset;
+    if constexpr (L::reads) decode<V>(tensor, offset, n, buffer);
+    return buffer;
+  }
 }
 template <class V, class L>
 void unstage(const L& lane, std::int64_t t, std::int64_t offset, std::int64_t n, const float* values) {
-  if constexpr (L::writes) {
+  if constexpr (requires { lane.template unstage<V>(t, offset, n, values); }) {
+    lane.template unstage<V>(t, offset, n, values);
+  } else if constexpr (L::writes) {
     const tensor_view& tensor = lane.tensor(t);
     if (tensor.type != dtype::fp32) encode<V>(values, n, tensor, offset);
+    if constexpr (L::copies) {
+      if (lane.copy(t).data != nullptr) encode<V>(values, n, lane.copy(t), offset);
+    }
   }
-  if constexpr (L::copies) {
-    if (lane.copy(t).data != nullptr) encode<V>(values, n, lane.copy(t), offset);
-  }
+}
+
+/// Whether a lane's floats are the tensor's own memory, and nothing else is written.
+template <class V, class L>
+bool direct(const L& lane, std::int64_t t) {
+  if constexpr (requires { lane.template stage<V>(t, t, t, nullptr); }) return false;
+  if (lane.tensor(t).type != dtype::fp32) return false;
+  if constexpr (L::copies) return lane.copy(t).data == nullptr;
+  return true;
 }
 
 /// Any formats: lanes that are not fp32 pass through buffers, 512 elements at a time.
 template <class V, class F, class... L>
 AMP_INLINE unsigned scratch_loop(const F& f, const piece& p, const L&... lane) {
   alignas(64) float buffer[sizeof...(L)][scratch_elements];
-  const auto direct = [&](const auto& one) AMP_LAMBDA {
-    if (one.tensor(p.tensor).type != dtype::fp32) return false;
-    if constexpr (std::remove_cvref_t<decltype(one)>::copies) return one.copy(p.tensor).data == nullptr;
-    return true;
-  };
-  const std::int64_t step = (direct(lane) && ...) ? p.length : scratch_elements;
+  const std::int64_t step = (direct<V>(lane, p.tensor) && ...) ? p.length : scratch_elements;
   unsigned found = 0;
   for (std::int64_t done = 0; done < p.length; done += step) {
     const std::int64_t n = std::min(step, p.length - done);
@@ -199,10 +210,21 @@ AMP_INLINE auto functor_at(const F& f, const piece& p) {
   }
 }
 
+/// A functor of the "noop" kind has `skips()`, which reads a flag: while it is true nothing is touched.
+template <class F>
+AMP_HD AMP_INLINE bool skipped(const F& f) {
+  if constexpr (requires { f.skips(); }) {
+    return f.skips();
+  } else {
+    return false;
+  }
+}
+
 /// Body of the kernel wrappers: one work item of one job.
 struct item_kernel {
   template <class V, class F, class... L>
   AMP_INLINE static void run(const job<F, L...>& work, const work_item& item) {
+    if (skipped(work.functor)) return;
     [&]<std::size_t... K>(std::index_sequence<K...>) AMP_LAMBDA {
       run_lanes<V>(work, item, std::get<K>(work.lanes)...);
     }

@@ -98,6 +98,19 @@ AMP_NOINLINE double sum_block_exactly(const Op op, const T* p, std::int64_t n, f
   return sum;
 }
 
+/// Where the blocks of each tensor start among those of all; one entry more for the end.
+[[nodiscard]] inline std::vector<std::int64_t> first_blocks(tensor_list list) {
+  std::vector<std::int64_t> first;
+  first.reserve(list.size() + 1);
+  std::int64_t blocks = 0;
+  for (const auto& tensor : list) {
+    first.push_back(blocks);
+    blocks += (tensor.size + reduction_block - 1) / reduction_block;
+  }
+  first.push_back(blocks);
+  return first;
+}
+
 template <class Op, bool Scaled, bool Checked>
 struct reduce_job {
   Op op;
@@ -141,15 +154,8 @@ namespace amp::exec {
 template <HostExecutor E, class Op, bool Scaled, bool Checked>
 apply::reduction launch_sum(const E& executor, const Op& op, const lane::input<Scaled, Checked>& lane) {
   const apply::plan plan(lane.list, apply::reduction_block);
-  apply::reduce_job<Op, Scaled, Checked> job{op, lane, {}, {}};
-  job.first_block.reserve(lane.list.size() + 1);
-  std::int64_t blocks = 0;
-  for (const auto& tensor : lane.list) {
-    job.first_block.push_back(blocks);
-    blocks += (tensor.size + apply::reduction_block - 1) / apply::reduction_block;
-  }
-  job.first_block.push_back(blocks);
-  job.partial.resize(static_cast<std::size_t>(blocks));
+  apply::reduce_job<Op, Scaled, Checked> job{op, lane, apply::first_blocks(lane.list), {}};
+  job.partial.resize(static_cast<std::size_t>(job.first_block.back()));
 
   const auto kernel =
       simd::kernel<apply::reduce_kernel, const decltype(job)&, const apply::work_item&>(simd::resolve(executor.isa()));

@@ -9,9 +9,6 @@
 
 namespace amp {
 
-/// Where weight decay enters: `decoupled` shrinks the weight (AdamW), `l2` is part of the gradient (Adam).
-enum class decay : std::uint8_t { decoupled, l2 };
-
 /// Adam with bias correction; eps outside the root.
 /// source  Kingma & Ba 2015 (arXiv:1412.6980); Loshchilov & Hutter 2019 (arXiv:1711.05101)
 struct Adam {
