@@ -1,5 +1,5 @@
-# Installs the package of BUILD into a fresh folder, then configures, builds and tests consumer/ against it.
-set(work "${BUILD}/install_test")
+# Builds and tests a project outside this one that gets amp by WAY. What is installed comes from the build folder BUILD.
+set(work "${BUILD}/install_test/${WAY}")
 file(REMOVE_RECURSE "${work}")
 function(run)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
@@ -7,10 +7,33 @@ function(run)
     list(JOIN ARGN " " command)
     message(FATAL_ERROR "${command}\n${output}")
   endif()
+  set(output "${output}" PARENT_SCOPE)
 endfunction()
-run("${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${work}/prefix")
-run("${CMAKE_COMMAND}" -S "${SOURCE}/tests/install/consumer" -B "${work}/build" -G "${GENERATOR}"
-    "-DCMAKE_CXX_COMPILER=${COMPILER}" "-DCMAKE_PREFIX_PATH=${work}/prefix" "-DEXAMPLES=${SOURCE}/examples")
+
+if(WAY STREQUAL "find_package" OR WAY STREQUAL "pkg-config")
+  run("${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${work}/first")
+  file(RENAME "${work}/first" "${work}/prefix")  # an installed tree can be moved
+endif()
+
+if(WAY STREQUAL "pkg-config")
+  find_program(pkg_config NAMES pkg-config pkgconf)
+  if(NOT pkg_config)
+    message("[skipped] no pkg-config")
+    return()
+  endif()
+  file(GLOB_RECURSE pc "${work}/prefix/*/amp.pc")
+  cmake_path(GET pc PARENT_PATH pc_dir)
+  set(ENV{PKG_CONFIG_PATH} "${pc_dir}")
+  run("${pkg_config}" --cflags --libs amp)
+  separate_arguments(flags UNIX_COMMAND "${output}")
+  run("${COMPILER}" -std=c++20 -O1 "${SOURCE}/examples/plain_vector.cpp" ${flags} -o "${work}/plain_vector")
+  run("${work}/plain_vector")
+  run("${pkg_config}" --atleast-version=0.1 amp)
+  return()
+endif()
+
+run("${CMAKE_COMMAND}" -S "${SOURCE}/tests/install/consumer" -B "${work}/build" -G "${GENERATOR}" "-DWAY=${WAY}"
+    "-DCMAKE_CXX_COMPILER=${COMPILER}" "-DCMAKE_PREFIX_PATH=${work}/prefix" "-DAMP_SOURCE=${SOURCE}")
 run("${CMAKE_COMMAND}" --build "${work}/build")
 cmake_path(GET CMAKE_COMMAND PARENT_PATH tools)
-run("${tools}/ctest" --test-dir "${work}/build" --output-on-failure)
+run("${tools}/ctest" --test-dir "${work}/build" --output-on-failure --no-tests=error)
