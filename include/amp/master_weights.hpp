@@ -160,9 +160,9 @@ class MasterWeights {
   void add_to_stash(float inv_scale, Wanted&& wanted);
   /// Moves all gradients to the stash, where norm and step then find them.
   void materialise(float inv_scale);
-  template <class Functor>
-  void run(const Functor& functor, detail::StepLists<Opt::states>& lists, float factor);
-  void step_group(Group& g, float factor, bool from_stash);
+  [[nodiscard]] bool wants_norm() const;
+  [[nodiscard]] double step_norm(bool from_stash);
+  void step_group(Group& g, float factor, bool from_stash, double grad_norm);
 
   bool masters_;
   exec::any exec_;

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <vector>
 
 namespace amp {
 
@@ -33,6 +34,20 @@ std::string moment_key(const std::string& prefix, int k, const std::string& name
     return prefix + "moment" + std::to_string(k) + '.' + name;
   }
 }
+/// Optimizers that keep numbers per tensor beside the moments.
+template <class Opt>
+concept HasTensorState = requires {
+  Opt::tensor_state_names[0];
+};
+/// One number per parameter of a group, or none before the first step.
+inline std::vector<float> saved_tensor_state(const StateDict& state, const std::string& key, std::size_t parameters,
+                                             where at) {
+  const auto it = state.find(key);
+  const bool empty = it != state.end() && it->second.bytes.empty();
+  std::vector<float> values(empty ? 0 : parameters);
+  load_values<float>(state, key, values, at);
+  return values;
+}
 }  // namespace detail
 
 template <Optimizer Opt>
@@ -41,6 +56,13 @@ void MasterWeights<Opt>::save(StateDict& state, const std::string& prefix) const
     const std::string group = prefix + "group." + g->name + '.';
     save_value<std::int64_t>(state, group + "step", g->hyper.step);
     if constexpr (requires { g->hyper.options.lr; }) save_value<double>(state, group + "lr", g->hyper.options.lr);
+    if constexpr (detail::HasTensorState<Opt>) {
+      for (std::size_t k = 0; k < g->hyper.tensor_state.size(); ++k) {
+        const std::vector<float>& values = g->hyper.tensor_state[k];
+        save_values<float>(state, group + Opt::tensor_state_names[k], values,
+                           {static_cast<std::int64_t>(values.size())});
+      }
+    }
     for (std::size_t i = 0; i < g->size(); ++i) {
       if (!g->trains(i)) continue;
       const std::string& name = g->params()[i].name;
@@ -58,6 +80,10 @@ void MasterWeights<Opt>::expect_loadable(const StateDict& state, const std::stri
     const std::string group = prefix + "group." + g->name + '.';
     (void)load_value<std::int64_t>(state, group + "step", at);
     if constexpr (requires { g->hyper.options.lr; }) (void)load_value<double>(state, group + "lr", at);
+    if constexpr (detail::HasTensorState<Opt>) {
+      for (std::size_t k = 0; k < g->hyper.tensor_state.size(); ++k)
+        (void)detail::saved_tensor_state(state, group + Opt::tensor_state_names[k], g->size(), at);
+    }
     for (std::size_t i = 0; i < g->size(); ++i) {
       if (!g->trains(i)) continue;
       const Param& p = g->params()[i];
@@ -78,6 +104,10 @@ void MasterWeights<Opt>::load(const StateDict& state, const std::string& prefix,
     const std::string group = prefix + "group." + g->name + '.';
     g->hyper.step = load_value<std::int64_t>(state, group + "step", at);
     if constexpr (requires { g->hyper.options.lr; }) g->hyper.options.lr = load_value<double>(state, group + "lr", at);
+    if constexpr (detail::HasTensorState<Opt>) {
+      for (std::size_t k = 0; k < g->hyper.tensor_state.size(); ++k)
+        g->hyper.tensor_state[k] = detail::saved_tensor_state(state, group + Opt::tensor_state_names[k], g->size(), at);
+    }
     g->reset_moments();
     for (std::size_t i = 0; i < g->size(); ++i) {
       if (!g->trains(i)) continue;

@@ -1,5 +1,6 @@
 /// The passes of MasterWeights.
 #pragma once
+#include <algorithm>
 #include <amp/fn/copy.hpp>
 #include <amp/fn/l2norm.hpp>
 #include <amp/master_weights.hpp>
@@ -9,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -88,11 +90,7 @@ template <Optimizer Opt>
 double MasterWeights<Opt>::norm(float inv_scale) {
   if (!has_stash()) return check(inv_scale).norm;
   materialise(inv_scale);
-  grads_.clear();
-  for (const auto& g : groups_)
-    for (std::size_t i = 0; i < g->size(); ++i)
-      if (g->stashed(i)) grads_.push_back(g->stash(i));
-  return look_at(grads_, 1.f).norm;
+  return step_norm(true);
 }
 
 template <Optimizer Opt>
@@ -138,16 +136,39 @@ void MasterWeights<Opt>::step(float inv_scale, float clip) {
   refresh();
   const bool from_stash = materialised_ || has_stash();
   if (from_stash) materialise(inv_scale);
+  const float factor = from_stash ? clip : inv_scale * clip;
+  const double norm = wants_norm() ? step_norm(from_stash) * static_cast<double>(factor) : 0.;
   for (auto& g : groups_) {
     g->optimizer.next_step(g->hyper);
-    step_group(*g, from_stash ? clip : inv_scale * clip, from_stash);
+    step_group(*g, factor, from_stash, norm);
     g->drop_stash();
   }
   materialised_ = false;
 }
 
+/// Whether the coming step needs the norm of all gradients.
 template <Optimizer Opt>
-void MasterWeights<Opt>::step_group(Group& g, float factor, bool from_stash) {
+bool MasterWeights<Opt>::wants_norm() const {
+  if constexpr (requires(const Group& g) { g.optimizer.wants_grad_norm(g.hyper); }) {
+    return std::any_of(groups_.begin(), groups_.end(),
+                       [](const auto& g) { return g->optimizer.wants_grad_norm(g->hyper); });
+  }
+  return false;
+}
+
+/// 2-norm of what the step reads, before its factor.
+template <Optimizer Opt>
+double MasterWeights<Opt>::step_norm(bool from_stash) {
+  if (!from_stash) return look_at_grads(1.f, [](const Group&, std::size_t) { return true; }).norm;
+  grads_.clear();
+  for (const auto& g : groups_)
+    for (std::size_t i = 0; i < g->size(); ++i)
+      if (g->stashed(i)) grads_.push_back(g->stash(i));
+  return look_at(grads_, 1.f).norm;
+}
+
+template <Optimizer Opt>
+void MasterWeights<Opt>::step_group(Group& g, float factor, bool from_stash, double grad_norm) {
   const bool stateless = [&] {
     if constexpr (requires { g.optimizer.stateless(g.hyper); }) return g.optimizer.stateless(g.hyper);
     return false;
@@ -160,15 +181,20 @@ void MasterWeights<Opt>::step_group(Group& g, float factor, bool from_stash) {
   if constexpr (requires { g.optimizer.stateless(g.hyper); }) {
     if (stateless) return multi_tensor_apply(exec_, g.optimizer.functor(g.hyper), weights, grads);
   }
-  const auto functor = [&] {
-    if constexpr (requires { g.optimizer.functor(g.hyper, lists_.first.data()); }) {
-      return g.optimizer.functor(g.hyper, lists_.first.data());
-    } else {
-      return g.optimizer.functor(g.hyper);
-    }
-  }();
   [&]<std::size_t... K>(std::index_sequence<K...>) {
-    multi_tensor_apply(exec_, functor, weights, lane::inout(lists_.moments[K])..., grads);
+    const std::tuple moments{lane::inout(lists_.moments[K])...};
+    const StepLanes<exec::any, decltype(weights), decltype(moments), decltype(grads)> step{
+        exec_, weights, moments, grads, lists_.first, lists_.parameter, g.size(), grad_norm};
+    const auto functor = [&] {
+      if constexpr (TensorOptimizer<Opt>) {
+        return g.optimizer.functor(g.hyper, step);
+      } else if constexpr (requires { g.optimizer.functor(g.hyper, lists_.first.data()); }) {
+        return g.optimizer.functor(g.hyper, lists_.first.data());
+      } else {
+        return g.optimizer.functor(g.hyper);
+      }
+    }();
+    multi_tensor_apply(exec_, functor, weights, std::get<K>(moments)..., grads);
   }
   (std::make_index_sequence<static_cast<std::size_t>(Opt::states)>{});
   g.mark_stepped(from_stash);

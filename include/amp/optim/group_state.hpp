@@ -33,10 +33,11 @@ template <int States>
 struct StepLists {
   std::vector<tensor_view> weights, copies, grads;
   std::array<std::vector<tensor_view>, static_cast<std::size_t>(States)> moments;
-  std::vector<std::uint8_t> first;  ///< 1: this tensor has no state yet
+  std::vector<std::uint8_t> first;     ///< 1: this tensor has no state yet
+  std::vector<std::size_t> parameter;  ///< index in the group
 
   void clear() {
-    weights.clear(), copies.clear(), grads.clear(), first.clear();
+    weights.clear(), copies.clear(), grads.clear(), first.clear(), parameter.clear();
     for (auto& list : moments) list.clear();
   }
 };
@@ -137,6 +138,7 @@ class GroupState {
       lists.copies.push_back(copy(i));
       lists.grads.push_back(from_stash ? stash(i) : params_[i].grad_view());
       lists.first.push_back(stepped_[i] ? 0 : 1);
+      lists.parameter.push_back(i);
       for (int k = 0; with_moments && k < states; ++k)
         lists.moments[static_cast<std::size_t>(k)].push_back(moment(k, i));
     }
