@@ -3,7 +3,10 @@
 #include <amp/core/check.hpp>
 #include <amp/core/dtype.hpp>
 #include <amp/formats/bfloat16.hpp>
+#include <amp/formats/fp4.hpp>
+#include <amp/formats/fp8.hpp>
 #include <amp/formats/half.hpp>
+#include <amp/formats/layout.hpp>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +17,8 @@
 namespace amp {
 
 /// Facts of a format. No primary definition: specialise to add a format, and the engine serves it.
-/// `encode`/`decode` map fp32 bits to the format's bits and back, for one std::uint32_t and for vectors of them.
+/// `encode`/`decode` map fp32 bits to the format's bits and back, for one std::uint32_t and for vectors of them. With
+/// an `id` the format is one that tensors are stored in.
 template <class T>
 struct half_traits;
 
@@ -28,51 +32,82 @@ struct half_traits<float> {
   static constexpr float max = 0x1.fffffep127f, min_normal = 0x1p-126f, denorm_min = 0x1p-149f, epsilon = 0x1p-23f;
   static constexpr bool has_infinity = true, has_nan = true, has_negative_zero = true;
   static constexpr bool wants_loss_scale = false;
-  /// The smallest fp32 magnitude, as bits, that is not finite once stored in this format.
+  /// The smallest fp32 magnitude, as bits, that is beyond the range once stored in this format.
   static constexpr std::int32_t overflow_bits = 0x7f800000;
 };
 
-template <>
-struct half_traits<half> {
-  using storage_type = std::uint16_t;
+namespace detail {
+/// The facts of a low float, from its layout.
+template <class T>
+struct low_traits {
+  using layout = typename T::layout;
+  using storage_type = typename T::storage_type;
   using compute_type = float;
   using accumulate_type = float;
-  static constexpr dtype id = dtype::fp16;
-  static constexpr int exponent_bits = 5, mantissa_bits = 10, bias = 15, digits = 11;
-  static constexpr float max = 65504.f, min_normal = 0x1p-14f, denorm_min = 0x1p-24f, epsilon = 0x1p-10f;
-  static constexpr bool has_infinity = true, has_nan = true, has_negative_zero = true;
-  static constexpr bool wants_loss_scale = true;             ///< gradients below 2^-24 underflow
-  static constexpr std::int32_t overflow_bits = 0x477ff000;  // 65520
+  static constexpr int exponent_bits = layout::exponent_bits, mantissa_bits = layout::mantissa_bits,
+                       bias = layout::bias, digits = layout::mantissa_bits + 1;
+  static constexpr float max = __builtin_bit_cast(float, layout::max_bits),
+                         min_normal = __builtin_bit_cast(float, layout::min_normal_bits),
+                         denorm_min = __builtin_bit_cast(float, layout::denorm_min_bits),
+                         epsilon = __builtin_bit_cast(float, static_cast<std::uint32_t>(127 - mantissa_bits) << 23);
+  static constexpr bool has_infinity = layout::kind == specials::ieee, has_nan = layout::kind != specials::none,
+                        has_negative_zero = layout::kind != specials::unsigned_zero;
+  /// True unless the format has fp32's exponent range: gradients would underflow.
+  static constexpr bool wants_loss_scale = !layout::fp32_range;
+  static constexpr std::int32_t overflow_bits = layout::overflow_bits;
+
   template <class U>
   AMP_HD AMP_INLINE static constexpr U encode(const U& x) {
-    return detail::half_from_float_bits(x);
+    return detail::encode<layout>(x);
+  }
+  /// Beyond the range, infinities too: the largest number.
+  template <class U>
+  AMP_HD AMP_INLINE static constexpr U encode_saturating(const U& x) {
+    return detail::encode<layout, true>(x);
+  }
+  /// With 32 random bits per value (simd/random.hpp).
+  template <class U>
+  AMP_HD AMP_INLINE static constexpr U encode_stochastic(const U& x, const U& random) {
+    return detail::encode_stochastic<layout>(x, random);
+  }
+  template <class U>
+  AMP_HD AMP_INLINE static constexpr U encode_stochastic_saturating(const U& x, const U& random) {
+    return detail::encode_stochastic<layout, true>(x, random);
   }
   template <class U>
   AMP_HD AMP_INLINE static constexpr U decode(const U& x) {
-    return detail::half_to_float_bits(x);
+    return detail::decode<layout>(x);
   }
 };
+}  // namespace detail
 
 template <>
-struct half_traits<bfloat16> {
-  using storage_type = std::uint16_t;
-  using compute_type = float;
-  using accumulate_type = float;
-  static constexpr dtype id = dtype::bf16;
-  static constexpr int exponent_bits = 8, mantissa_bits = 7, bias = 127, digits = 8;
-  static constexpr float max = 0x1.fep127f, min_normal = 0x1p-126f, denorm_min = 0x1p-133f, epsilon = 0x1p-7f;
-  static constexpr bool has_infinity = true, has_nan = true, has_negative_zero = true;
-  static constexpr bool wants_loss_scale = false;  ///< fp32's exponent range: gradients do not underflow
-  static constexpr std::int32_t overflow_bits = 0x7f7f8000;
-  template <class U>
-  AMP_HD AMP_INLINE static constexpr U encode(const U& x) {
-    return detail::bf16_from_float_bits(x);
-  }
-  template <class U>
-  AMP_HD AMP_INLINE static constexpr U decode(const U& x) {
-    return detail::bf16_to_float_bits(x);
-  }
+struct half_traits<half> : detail::low_traits<half> {
+  static constexpr dtype id = dtype::fp16;
 };
+template <>
+struct half_traits<bfloat16> : detail::low_traits<bfloat16> {
+  static constexpr dtype id = dtype::bf16;
+};
+template <>
+struct half_traits<e4m3> : detail::low_traits<e4m3> {
+  static constexpr dtype id = dtype::e4m3;
+};
+template <>
+struct half_traits<e5m2> : detail::low_traits<e5m2> {
+  static constexpr dtype id = dtype::e5m2;
+};
+template <>
+struct half_traits<e4m3fnuz> : detail::low_traits<e4m3fnuz> {
+  static constexpr dtype id = dtype::e4m3fnuz;
+};
+template <>
+struct half_traits<e5m2fnuz> : detail::low_traits<e5m2fnuz> {
+  static constexpr dtype id = dtype::e5m2fnuz;
+};
+/// No `id`: two values share a byte, so no tensor of our lists is stored in it.
+template <>
+struct half_traits<e2m1> : detail::low_traits<e2m1> {};
 
 /// A format narrower than fp32.
 template <class T>
@@ -135,8 +170,16 @@ decltype(auto) visit(dtype type, F&& f, where at = where::here()) {
       return std::forward<F>(f)(std::type_identity<half>{});
     case dtype::bf16:
       return std::forward<F>(f)(std::type_identity<bfloat16>{});
+    case dtype::e4m3:
+      return std::forward<F>(f)(std::type_identity<e4m3>{});
+    case dtype::e5m2:
+      return std::forward<F>(f)(std::type_identity<e5m2>{});
+    case dtype::e4m3fnuz:
+      return std::forward<F>(f)(std::type_identity<e4m3fnuz>{});
+    case dtype::e5m2fnuz:
+      return std::forward<F>(f)(std::type_identity<e5m2fnuz>{});
   }
-  throw error("unknown dtype " + std::to_string(static_cast<int>(type)) + "; use fp32, fp16 or bf16", at);
+  throw error("unknown dtype " + std::to_string(static_cast<int>(type)) + "; use " + std::string(dtype_names), at);
 }
 
 }  // namespace amp

@@ -42,6 +42,14 @@ static_assert(amp::LayoutCompatible<c10::Half> && amp::LayoutCompatible<c10::BFl
       return at::ScalarType::Half;
     case amp::dtype::bf16:
       return at::ScalarType::BFloat16;
+    case amp::dtype::e4m3:
+      return at::ScalarType::Float8_e4m3fn;
+    case amp::dtype::e5m2:
+      return at::ScalarType::Float8_e5m2;
+    case amp::dtype::e4m3fnuz:
+      return at::ScalarType::Float8_e4m3fnuz;
+    case amp::dtype::e5m2fnuz:
+      return at::ScalarType::Float8_e5m2fnuz;
     case amp::dtype::fp32:
       break;
   }
