@@ -1,30 +1,26 @@
 /// The loss scaler: a scale, moved by a policy after each step.
 #pragma once
 #include <amp/core/check.hpp>
+#include <amp/core/config.hpp>
+#include <amp/scaling/forms.hpp>
 #include <amp/scaling/policies.hpp>
 #include <array>
+#include <concepts>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tuple>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 namespace amp {
 
 /// What becomes of a step. `deferred`: decided on a device later, under graph capture.
 enum class Verdict : std::uint8_t { apply, skip, deferred };
-
-/// amp.state_dict() of NVIDIA apex, one per scaler.
-struct apex_scaler_state {
-  float loss_scale;
-  std::int64_t unskipped;
-  friend bool operator==(const apex_scaler_state&, const apex_scaler_state&) = default;
-};
-
-/// GradScaler.state_dict() of torch.
-struct torch_scaler_state {
-  float scale;
-  double growth_factor, backoff_factor;
-  std::int64_t growth_interval, growth_tracker;
-  friend bool operator==(const torch_scaler_state&, const torch_scaler_state&) = default;
-};
 
 namespace detail {
 template <class P>
@@ -58,17 +54,18 @@ class LossScaler {
     expects(usable_scale(scale_), "LossScaler: the policy's initial() must be positive with a finite reciprocal", at);
   }
 
-  [[nodiscard]] constexpr float scale() const noexcept { return scale_; }
+  [[nodiscard]] AMP_HD constexpr float scale() const noexcept { return scale_; }
   /// 1/scale, computed in fp64 and rounded once.
   [[nodiscard]] constexpr float inverse() const noexcept { return inverse_scale(scale_); }
 
   /// Moves the scale after the gradients of a step were checked, and says whether the step is to be done.
-  constexpr Verdict update(bool overflow) noexcept {
+  AMP_HD constexpr Verdict update(bool overflow) noexcept {
     if constexpr (std::is_same_v<Policy, NoScale>) {
       return Verdict::apply;
     } else {
       const float before = scale_;
-      scale_ = policy_.next(scale_, overflow);
+      const float next = policy_.next(scale_, overflow);
+      if (usable_scale(next)) scale_ = next;  // whatever a user's policy says
       ++updates_;
       if (!overflow) {
         skips_in_a_row_ = stuck_in_a_row_ = 0;
@@ -83,13 +80,7 @@ class LossScaler {
   }
 
   /// True if an overflow skips the step under this policy.
-  [[nodiscard]] constexpr bool skips() const noexcept {
-    if constexpr (requires { policy_.skips_now(); }) {
-      return policy_.skips_now();
-    } else {
-      return Policy::skips;
-    }
-  }
+  [[nodiscard]] AMP_HD constexpr bool skips() const noexcept { return skips_on_overflow(policy_); }
 
   [[nodiscard]] constexpr std::int64_t updates() const noexcept { return updates_; }
   [[nodiscard]] constexpr std::int64_t overflows() const noexcept { return overflows_; }
@@ -138,21 +129,103 @@ constexpr void load(LossScaler<Policy>& scaler, const apex_scaler_state& saved, 
   scaler.load(s, at);
 }
 
-/// The scaler in torch's form.
-[[nodiscard]] constexpr torch_scaler_state to_torch(const LossScaler<TorchScale>& scaler) noexcept {
-  const TorchScale& p = scaler.policy();
-  return {scaler.scale(), p.growth, p.backoff, p.interval, p.tracker};
+namespace detail {
+template <class P>
+concept TorchLike = std::same_as<P, TorchScale> || std::same_as<P, HysteresisScale>;
+
+/// A policy with the numbers of torch's form; what the form lacks stays.
+template <TorchLike P>
+[[nodiscard]] constexpr P with_torch_state(P p, const torch_scaler_state& s) {
+  p.init = s.scale;
+  p.growth = s.growth_factor, p.backoff = s.backoff_factor;
+  p.interval = s.growth_interval, p.tracker = s.growth_tracker;
+  if constexpr (requires { p.left; }) p.left = s.hysteresis_tracker.value_or(p.hysteresis);
+  return p;
+}
+inline void refuse_foreign(const std::vector<std::string>& keys, where at) {
+  expects(
+      keys.empty(),
+      [&] {
+        std::string list;
+        for (const auto& key : keys) list += (list.empty() ? "\"" : ", \"") + key + '"';
+        return "the saved scalers were loaded, but these keys belong to none: " + list;
+      },
+      at);
+}
+}  // namespace detail
+
+/// The scaler in torch's form, with the hysteresis tracker where it has one.
+template <detail::TorchLike P>
+[[nodiscard]] constexpr torch_scaler_state to_torch(const LossScaler<P>& scaler) noexcept {
+  const P& p = scaler.policy();
+  torch_scaler_state s{scaler.scale(), p.growth, p.backoff, p.interval, p.tracker};
+  if constexpr (requires { p.left; }) s.hysteresis_tracker = p.remaining();
+  return s;
+}
+/// The same where the policy was chosen at run time.
+/// throws  amp::error if it is neither TorchScale nor HysteresisScale
+[[nodiscard]] inline torch_scaler_state to_torch(const LossScaler<AnyScale>& scaler, where at = where::here()) {
+  const auto form = [&](const auto& p) {
+    torch_scaler_state s{scaler.scale(), p.growth, p.backoff, p.interval, p.tracker};
+    if constexpr (requires { p.left; }) s.hysteresis_tracker = p.remaining();
+    return s;
+  };
+  if (const auto* p = scaler.policy().as<TorchScale>()) return form(*p);
+  const auto* p = scaler.policy().as<HysteresisScale>();
+  expects(p != nullptr, "torch's form needs TorchScale or HysteresisScale; this scaler has another policy", at);
+  return form(*p);
 }
 
 /// A scaler with everything that torch's form holds, growth and backoff too.
 /// throws  amp::error if one of them is out of range
 [[nodiscard]] constexpr LossScaler<TorchScale> from_torch(const torch_scaler_state& s, where at = where::here()) {
-  return LossScaler{TorchScale{.init = s.scale,
-                               .growth = static_cast<float>(s.growth_factor),
-                               .backoff = static_cast<float>(s.backoff_factor),
-                               .interval = s.growth_interval,
-                               .tracker = s.growth_tracker},
-                    at};
+  return LossScaler{detail::with_torch_state(TorchScale{}, s), at};
+}
+/// Takes all that torch's form holds; growth, backoff and interval too, as GradScaler.load_state_dict does.
+/// throws  amp::error if one of them is out of range; the scaler is then unchanged
+template <class P>
+requires detail::TorchLike<P> || std::same_as<P, AnyScale>
+constexpr void load(LossScaler<P>& scaler, const torch_scaler_state& s, where at = where::here()) {
+  if constexpr (detail::TorchLike<P>) {
+    scaler = LossScaler<P>{detail::with_torch_state(scaler.policy(), s), at};
+  } else {
+    const auto* hysteresis = scaler.policy().template as<HysteresisScale>();
+    const auto* torch = scaler.policy().template as<TorchScale>();
+    expects(hysteresis != nullptr || torch != nullptr,
+            "torch's form needs TorchScale or HysteresisScale; this scaler has another policy", at);
+    const AnyScale policy = torch != nullptr ? AnyScale{detail::with_torch_state(*torch, s)}
+                                             : AnyScale{detail::with_torch_state(*hysteresis, s)};
+    scaler = LossScaler<AnyScale>{policy, at};
+  }
+}
+
+/// All scalers of a run in apex's form: {"loss_scaler0": {"loss_scale": 65536.0, "unskipped": 7}, ...}.
+template <class P>
+[[nodiscard]] saved_dict apex_dict(std::span<const LossScaler<P>> scalers) {
+  std::vector<apex_scaler_state> states;
+  for (const auto& s : scalers) states.push_back(to_apex(s));
+  return to_dict(states);
+}
+/// Loads apex's form in order. Fewer or more entries than scalers: what fits is loaded and `warn` is told.
+/// throws  amp::error for an empty form; for a scale that cannot be used; after all else is loaded, for foreign keys
+template <class P>
+void load_apex_dict(std::span<LossScaler<P>> scalers, const saved_dict& dict,
+                    const std::function<void(std::string_view)>& warn = {}, where at = where::here()) {
+  const auto [states, foreign] = read_apex(dict, at);
+  if (states.size() != scalers.size() && warn) {
+    warn("the saved state holds " + std::to_string(states.size()) + " loss scalers, " + std::to_string(scalers.size()) +
+         " are used; those that fit were loaded in order");
+  }
+  for (std::size_t i = 0; i < states.size() && i < scalers.size(); ++i) load(scalers[i], states[i], at);
+  detail::refuse_foreign(foreign, at);
+}
+/// Loads GradScaler's form.
+/// throws  amp::error for an empty form, for numbers out of range, and, after the rest is loaded, for foreign keys
+template <class P>
+void load_torch_dict(LossScaler<P>& scaler, const saved_dict& dict, where at = where::here()) {
+  const auto [state, foreign] = read_torch(dict, at);
+  load(scaler, state, at);
+  detail::refuse_foreign(foreign, at);
 }
 
 }  // namespace amp
