@@ -16,6 +16,7 @@ struct raw_types {
   typedef float f32 __attribute__((vector_size(4 * N)));
   typedef std::int32_t i32 __attribute__((vector_size(4 * N)));
   typedef std::uint32_t u32 __attribute__((vector_size(4 * N)));
+  typedef std::uint64_t u64 __attribute__((vector_size(4 * N)));  // half as many lanes
   typedef std::uint16_t u16 __attribute__((vector_size(2 * N)));
   typedef std::uint8_t u8 __attribute__((vector_size(N)));
   // The same in memory: any address that is legal for one element, any type of the same layout.
