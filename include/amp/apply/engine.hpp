@@ -7,6 +7,7 @@
 #include <amp/apply/plan.hpp>
 #include <amp/core/config.hpp>
 #include <amp/half_traits.hpp>
+#include <amp/simd/bytes.hpp>
 #include <amp/simd/load.hpp>
 #include <amp/simd/target.hpp>
 #include <amp/simd/vec.hpp>
@@ -78,14 +79,24 @@ struct encode_kernel {
 template <class V>
 void decode(const tensor_view& tensor, std::int64_t offset, std::int64_t n, float* to) {
   visit(tensor.type, [&]<class T>(std::type_identity<T>) {
-    simd::call_kernel<V, decode_kernel<T>, const void*>(static_cast<const T*>(tensor.data) + offset, n, to);
+    const T* const from = static_cast<const T*>(tensor.data) + offset;
+    if constexpr (sizeof(T) == 1) {
+      simd::decode_bytes(reinterpret_cast<const std::uint8_t*>(from), n, to, simd::byte_values<T>);
+    } else {
+      simd::call_kernel<V, decode_kernel<T>, const void*>(from, n, to);
+    }
   });
 }
 template <class V>
 void encode(const float* from, std::int64_t n, const tensor_view& tensor, std::int64_t offset) {
   visit(tensor.type, [&]<class T>(std::type_identity<T>) {
-    simd::call_kernel<V, encode_kernel<T>, const float*, std::int64_t, void*>(from, n,
-                                                                              static_cast<T*>(tensor.data) + offset);
+    T* const to = static_cast<T*>(tensor.data) + offset;
+    if constexpr (sizeof(T) == 1) {
+      simd::call_kernel<V, simd::encode_bytes, const float*, std::int64_t, std::uint8_t*, const simd::byte_format&>(
+          from, n, reinterpret_cast<std::uint8_t*>(to), simd::byte_format_of<T>);
+    } else {
+      simd::call_kernel<V, encode_kernel<T>, const float*, std::int64_t, void*>(from, n, to);
+    }
   });
 }
 
@@ -121,6 +132,7 @@ void unstage(const L& lane, std::int64_t t, std::int64_t offset, std::int64_t n,
 /// Whether a lane's floats are the tensor's own memory, and nothing else is written.
 template <class V, class L>
 bool direct(const L& lane, std::int64_t t) {
+  if constexpr (requires { lane.direct(t); }) return lane.direct(t);
   if constexpr (requires { lane.template stage<V>(t, t, t, nullptr); }) return false;
   if (lane.tensor(t).type != dtype::fp32) return false;
   if constexpr (L::copies) return lane.copy(t).data == nullptr;

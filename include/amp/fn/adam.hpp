@@ -7,18 +7,41 @@
 
 namespace amp::fn {
 
-/// Decoupled decay: u = (m/c1) / (sqrt(v/c2) + eps) + wd*w, w -= lr*u, with c = 1 - beta^t.
-/// source  Loshchilov & Hutter 2019 (arXiv:1711.05101), algorithm 2
+namespace detail {
+/// m and v of all Adams. `f` has beta1, one_minus_beta1, beta2, one_minus_beta2.
+template <class F, class V>
+AMP_HD AMP_INLINE void adam_moments(const F& f, V& m, V& v, const V& g) {
+  m = f.beta1 * m + f.one_minus_beta1 * g;
+  v = f.beta2 * v + f.one_minus_beta2 * g * g;
+}
+/// (m/c1) / (sqrt(v/c2) + eps), or with eps inside the root.
+template <class F, class V>
+AMP_HD AMP_INLINE V adam_direction(const F& f, const V& m, const V& v) {
+  using simd::sqrt;
+  if (f.eps_in_root) return m * f.inv_bias1 / sqrt(v * f.inv_bias2 + f.eps);
+  return m * f.inv_bias1 / (sqrt(v * f.inv_bias2) + f.eps);
+}
+}  // namespace detail
+
+/// Decoupled decay: u = (m/c1)/(sqrt(v/c2) + eps) + wd*w, w -= lr*u, with c = 1 - beta^t. With a fourth lane, the
+/// largest v so far, which then stands in the root (AMSGrad).
+/// source  Loshchilov & Hutter 2019 (arXiv:1711.05101), algorithm 2; Reddi et al. 2018 (arXiv:1904.09237), as torch
 struct AdamW {
   float lr, beta1, one_minus_beta1, beta2, one_minus_beta2, eps, decay;
   float inv_bias1 = 1.f, inv_bias2 = 1.f;  ///< 1/(1 - beta^t); 1 without bias correction
+  bool eps_in_root = false;
 
   template <class V>
   AMP_HD AMP_INLINE void operator()(V& w, V& m, V& v, const V& g) const {
-    using simd::sqrt;
-    m = beta1 * m + one_minus_beta1 * g;
-    v = beta2 * v + one_minus_beta2 * g * g;
-    w = w - lr * (m * inv_bias1 / (sqrt(v * inv_bias2) + eps) + decay * w);
+    detail::adam_moments(*this, m, v, g);
+    w = w - lr * (detail::adam_direction(*this, m, v) + decay * w);
+  }
+  template <class V>
+  AMP_HD AMP_INLINE void operator()(V& w, V& m, V& v, V& largest, const V& g) const {
+    using simd::max;
+    detail::adam_moments(*this, m, v, g);
+    largest = max(v, largest);  // this order keeps a NaN
+    w = w - lr * (detail::adam_direction(*this, m, largest) + decay * w);
   }
 };
 
@@ -27,14 +50,19 @@ struct AdamW {
 struct Adam {
   float lr, beta1, one_minus_beta1, beta2, one_minus_beta2, eps, decay;
   float inv_bias1 = 1.f, inv_bias2 = 1.f;
+  bool eps_in_root = false;
 
   template <class V>
   AMP_HD AMP_INLINE void operator()(V& w, V& m, V& v, const V& gradient) const {
-    using simd::sqrt;
-    const V g = gradient + decay * w;
-    m = beta1 * m + one_minus_beta1 * g;
-    v = beta2 * v + one_minus_beta2 * g * g;
-    w = w - lr * (m * inv_bias1 / (sqrt(v * inv_bias2) + eps));
+    detail::adam_moments(*this, m, v, V(gradient + decay * w));
+    w = w - lr * detail::adam_direction(*this, m, v);
+  }
+  template <class V>
+  AMP_HD AMP_INLINE void operator()(V& w, V& m, V& v, V& largest, const V& gradient) const {
+    using simd::max;
+    detail::adam_moments(*this, m, v, V(gradient + decay * w));
+    largest = max(v, largest);
+    w = w - lr * detail::adam_direction(*this, m, largest);
   }
 };
 
@@ -48,8 +76,7 @@ struct HfAdamW {
   template <class V>
   AMP_HD AMP_INLINE void operator()(V& w, V& m, V& v, const V& g) const {
     using simd::sqrt;
-    m = beta1 * m + one_minus_beta1 * g;
-    v = beta2 * v + one_minus_beta2 * g * g;
+    detail::adam_moments(*this, m, v, g);
     w = w - step_size * (m / (sqrt(v) + eps));
     w = w - lr_decay * w;
   }

@@ -4,7 +4,6 @@
 #include <amp/core/config.hpp>
 #include <amp/optim/concepts.hpp>
 #include <amp/simd/math.hpp>
-#include <cmath>
 
 namespace amp {
 
@@ -37,17 +36,15 @@ struct Adamax {
   static constexpr void next_step(group& g) noexcept { ++g.step; }
   [[nodiscard]] static Functor functor(const group& g) {
     const Adamax& o = g.options;
-    const double c1 = 1. - std::pow(o.beta1, static_cast<double>(g.step));
+    const double c1 = detail::bias_correction_of(o.beta1, g.step);
     return {static_cast<float>(o.lr / c1), static_cast<float>(o.beta1), static_cast<float>(1. - o.beta1),
             static_cast<float>(o.beta2),   static_cast<float>(o.eps),   static_cast<float>(o.weight_decay)};
   }
 
   /// throws  amp::error if an option is out of range
   constexpr void validate(where at) const {
-    expects(detail::finite_from_zero(lr), "Adamax: lr must be 0 or positive, and finite", at);
-    expects(detail::decay_rate(beta1) && detail::decay_rate(beta2), "Adamax: betas must lie in [0, 1)", at);
-    expects(eps > 0. && detail::finite_from_zero(eps), "Adamax: eps must be positive and finite", at);
-    expects(detail::finite_from_zero(weight_decay), "Adamax: weight_decay must be 0 or positive, and finite", at);
+    detail::check_options(*this, "Adamax", at);
+    detail::option(eps > 0., "Adamax", "eps must be positive and finite", at);
   }
 };
 

@@ -112,7 +112,7 @@ constexpr void check_options(const Options& o, std::string_view optimizer, where
 }
 
 /// 1 - beta^t in double; 1 where there is no correction.
-[[nodiscard]] inline double bias_correction(double beta, std::int64_t t, bool on = true) {
+[[nodiscard]] inline double bias_correction_of(double beta, std::int64_t t, bool on = true) {
   return on ? 1. - std::pow(beta, static_cast<double>(t)) : 1.;
 }
 }  // namespace detail

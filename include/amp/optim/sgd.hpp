@@ -40,11 +40,11 @@ struct Sgd {
 
   /// throws  amp::error if an option is out of range
   constexpr void validate(where at) const {
-    expects(detail::finite_from_zero(lr), "Sgd: lr must be 0 or positive, and finite", at);
-    expects(detail::finite_from_zero(momentum), "Sgd: momentum must be 0 or positive, and finite", at);
-    expects(dampening >= -1e308 && dampening <= 1e308, "Sgd: dampening must be finite", at);
-    expects(detail::finite_from_zero(weight_decay), "Sgd: weight_decay must be 0 or positive, and finite", at);
-    expects(!nesterov || (momentum > 0. && dampening == 0.), "Sgd: nesterov needs momentum > 0 and dampening 0", at);
+    detail::check_options(*this, "Sgd", at);
+    detail::option(detail::finite_from_zero(momentum), "Sgd", "momentum must be 0 or positive, and finite", at);
+    detail::option(dampening >= -1e308 && dampening <= 1e308, "Sgd", "dampening must be finite", at);
+    detail::option(!nesterov || (momentum > 0. && dampening == 0.), "Sgd",
+                   "nesterov needs momentum > 0 and dampening 0", at);
   }
 };
 
