@@ -27,7 +27,7 @@
 
 /// What a kernel wrapper may use; everything below the wrappers is free of target attributes (simd/target.hpp).
 #if AMP_X86
-#define AMP_TARGET_AVX2 __attribute__((target("avx2")))
+#define AMP_TARGET_AVX2 __attribute__((target("avx2,fma")))
 #if defined(__clang__)
 #define AMP_TARGET_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
 #else

@@ -1,8 +1,10 @@
 /// Functions of float and of vec<float, N> with equal bits, so that a functor may call them unqualified.
 #pragma once
 #include <amp/core/config.hpp>
+#include <amp/formats/bits.hpp>
 #include <amp/simd/vec.hpp>
 #include <cstdint>
+#include <type_traits>
 
 namespace amp::simd {
 
@@ -78,6 +80,177 @@ AMP_INLINE bool any(const mask<N>& condition) {
   std::int32_t seen = 0;
   for (int k = 0; k < N; ++k) seen |= condition.raw[k];
   return seen != 0;
+}
+
+namespace detail {
+/// fma without the instruction, exactly: the product of two floats fits in a double, the sum is rounded to odd there,
+/// and rounding that to float is the only rounding that shows (Boldo & Melquiond 2008).
+/// F, D, I: one float, double and 64-bit integer, or vectors of as many.
+template <class F, class D, class I>
+AMP_INLINE F fma_by_doubles(const D& a, const D& b, const D& c) {
+  const D product = a * b;
+  const D sum = product + c;
+  const D back = sum - product;
+  const D error = (product - (sum - back)) + (c - back);
+  if constexpr (std::is_same_v<F, float>) {
+    auto bits = __builtin_bit_cast(I, sum);
+    if ((error < 0 || error > 0) && (bits & 1) == 0) bits += (error > 0) == (sum > 0) ? 1 : -1;
+    return static_cast<float>(__builtin_bit_cast(D, bits));
+  } else {
+    const I inexact = (I)(error < 0) | (I)(error > 0);
+    const I outward = ((I)(error > 0) ^ (I)(sum > 0)) | 1;  // +1 away from zero, -1 towards it
+    const I bits = (I)sum;
+    return __builtin_convertvector((D)(bits + (outward & inexact & ((bits & 1) - 1))), F);
+  }
+}
+}  // namespace detail
+
+/// a * b + c with one rounding, on every target: the instruction where there is one, else the same in doubles.
+AMP_HD AMP_INLINE float fma(float a, float b, float c) {
+#if defined(__FMA__) || defined(__CUDA_ARCH__) || !AMP_X86
+  return __builtin_fmaf(a, b, c);
+#else
+  return detail::fma_by_doubles<float, double, std::int64_t>(a, b, c);
+#endif
+}
+template <int N>
+AMP_INLINE vec<float, N> fma(const vec<float, N>& a, const vec<float, N>& b, const vec<float, N>& c) {
+#if AMP_X86
+  if constexpr (N == 4) {
+    typedef double f64x4 __attribute__((vector_size(32)));
+    typedef std::int64_t i64x4 __attribute__((vector_size(32)));
+    const auto wide = [](const auto& x) AMP_LAMBDA { return __builtin_convertvector(x.raw, f64x4); };
+    return vec<float, N>(
+        detail::fma_by_doubles<typename vec<float, N>::raw_type, f64x4, i64x4>(wide(a), wide(b), wide(c)));
+  }
+#if !defined(__clang__)
+  if constexpr (N == 8) return vec<float, N>(__builtin_ia32_vfmaddps256(a.raw, b.raw, c.raw));
+  if constexpr (N == 16) {
+    constexpr int round_as_set = 4;
+    return vec<float, N>(
+        __builtin_ia32_vfmaddps512_mask(a.raw, b.raw, c.raw, static_cast<std::uint16_t>(0xffffu), round_as_set));
+  }
+#endif
+#endif
+  vec<float, N> y = c;
+  for (int k = 0; k < N; ++k) y.raw[k] = __builtin_fmaf(a.raw[k], b.raw[k], c.raw[k]);
+  return y;
+}
+
+/// 1 / sqrt(x) in two correctly rounded steps, within 1.5 ulp; processors' own estimates differ from one another.
+template <class V>
+AMP_HD AMP_INLINE V rsqrt(const V& x) {
+  return V(1.f) / sqrt(x);
+}
+
+/// c0 + c1 x + c2 x^2 ..., by Horner's rule in fma.
+template <class V>
+AMP_HD AMP_INLINE V polynomial(const V& /*x*/, float c0) {
+  return V(c0);
+}
+template <class V, class... C>
+AMP_HD AMP_INLINE V polynomial(const V& x, float c0, C... rest) {
+  return fma(polynomial(x, rest...), x, V(c0));
+}
+
+/// e^x, within 1 ulp; results below 2^-126 are 0, above the largest float infinite.
+template <class V>
+AMP_HD AMP_INLINE V exp(const V& x) {
+  constexpr float to_integer = 0x1.8p23f;  // adding it leaves the nearest integer in the low bits
+  const V shifted = fma(x, V(0x1.715476p0f), V(to_integer));
+  const V n = shifted - V(to_integer);
+  const V r = fma(n, V(0x1.05c61p-29f), fma(n, V(-0x1.62e43p-1f), x));  // x - n ln 2, which is split in two
+  const V p = polynomial(r, 0.4999999345f, 0.1666652063f, 0.04166838804f, 0.008368716889f, 0.001381459902f);
+  const V mantissa = V(1.f) + fma(p, r * r, r);
+  V y = from_bits<V>(bits_of(mantissa) + (bits_of(shifted) << 23));  // times 2^n
+  y = select(x > V(0x1.62e42ep6f), V(__builtin_inff()), y);
+  y = select(x < V(-0x1.5d589ep6f), V(0.f), y);
+  return select(x != x, x, y);
+}
+
+/// Natural logarithm, within 1 ulp; magnitudes below 2^-126 count as 0, which gives -infinity.
+template <class V>
+AMP_HD AMP_INLINE V log(const V& x) {
+  using W = word_of<V>;
+  using I = amp::detail::signed_of<W>;
+  constexpr std::uint32_t root_half = 0x3f3504f3u;  // mantissas run from sqrt(1/2) to sqrt(2)
+  const W exponent = (W)((I)(bits_of(x) - root_half) >> 23);
+  const V n(amp::detail::small_int_times<W>(exponent, 1.f));
+  const V f = from_bits<V>(bits_of(x) - (exponent << 23)) - V(1.f);
+  const V p = polynomial(f, 0.333333126f, -0.250000096f, 0.2000211866f, -0.1666799584f, 0.1421955242f, -0.1240558915f,
+                         0.1188816206f, -0.1167565031f, 0.06746639084f);
+  const V square = f * f;
+  V y = fma(n, V(-0x1.05c61p-29f), f * square * p);
+  y = fma(square, V(-0.5f), y) + f;
+  y = fma(n, V(0x1.62e43p-1f), y);
+  y = select(x < V(0x1p-126f), V(-__builtin_inff()), y);
+  y = select(x <= V(-0x1p-126f), V(__builtin_nanf("")), y);
+  return select(isfinite(x), y, select(x == V(-__builtin_inff()), V(__builtin_nanf("")), x));
+}
+
+/// The magnitude of `x` with the sign of `sign`.
+template <class V>
+AMP_HD AMP_INLINE V copysign(const V& x, const V& sign) {
+  return from_bits<V>((bits_of(x) & 0x7fffffffu) | (bits_of(sign) & 0x80000000u));
+}
+
+/// Hyperbolic tangent, within 2 ulp.
+template <class V>
+AMP_HD AMP_INLINE V tanh(const V& x) {
+  const V z = abs(x);
+  const V square = x * x;
+  const V p = polynomial(square, -0.3333328194f, 0.133314422f, -0.05373971518f, 0.02063908746f, -0.005704987158f);
+  const V near = fma(p * square, x, x);
+  const V far = V(1.f) - V(2.f) / (exp(z + z) + V(1.f));
+  return copysign(select(z < V(0.625f), near, far), x);
+}
+
+/// 1 / (1 + e^-x), within 2 ulp.
+template <class V>
+AMP_HD AMP_INLINE V sigmoid(const V& x) {
+  return V(1.f) / (V(1.f) + exp(-x));
+}
+
+namespace detail {
+/// erfc(z) / e^(-z^2) for z >= 0, as a polynomial in 1 / (1 + 0.35 z).
+template <class V>
+AMP_HD AMP_INLINE V scaled_erfc(const V& z) {
+  const V t = V(1.f) / fma(z, V(0.35f), V(1.f));
+  return t * polynomial(t, 0.1974872378f, 0.1970758021f, 0.1883887071f, 0.1490506128f, 0.1518876805f, 0.07666053155f,
+                        -0.01580347995f, 0.1728949854f, -0.1554182127f, 0.03777614214f);
+}
+/// e^(-scale x^2); the square's own rounding error is made up for.
+template <class V>
+AMP_HD AMP_INLINE V gaussian(const V& x, float scale) {
+  const V square = x * x;
+  const V rest = fma(x, x, -square);
+  const V e = exp(V(-scale) * square);
+  return fma(-e, V(scale) * rest, e);
+}
+}  // namespace detail
+
+/// Error function, within 3 ulp.
+template <class V>
+AMP_HD AMP_INLINE V erf(const V& x) {
+  const V z = min(abs(x), V(4.f));  // 1 from there on; a NaN passes
+  const V square = z * z;
+  const V near = x * polynomial(square, 1.128379166f, -0.3761262582f, 0.1128358515f, -0.02685381194f, 0.005188327702f,
+                                -0.0008010193755f, 7.853861755e-5f);
+  const V far = copysign(V(1.f) - detail::gaussian(z, 1.f) * detail::scaled_erfc(z), x);
+  return select(z < V(1.f), near, far);
+}
+
+/// Probability that a standard normal variable is below x, erfc(-x / sqrt(2)) / 2; within 8 ulp, in the lower tail too.
+template <class V>
+AMP_HD AMP_INLINE V normal_cdf(const V& x) {
+  const V tail = V(0.5f) * detail::gaussian(x, 0.5f) * detail::scaled_erfc(abs(x) * V(0x1.6a09e6p-1f));
+  const V far = select(x < V(0.f), tail, V(1.f) - tail);
+  return select(abs(x) > V(14.f), select(x < V(0.f), V(0.f), V(1.f)), far);
+}
+/// Its density, e^(-x^2 / 2) / sqrt(2 pi), within 3 ulp.
+template <class V>
+AMP_HD AMP_INLINE V normal_pdf(const V& x) {
+  return V(0x1.988454p-2f) * detail::gaussian(min(abs(x), V(14.f)), 0.5f);
 }
 
 }  // namespace amp::simd

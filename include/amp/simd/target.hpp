@@ -33,7 +33,7 @@ enum class target : std::uint8_t { best, scalar, base, avx2, avx512 };
 [[nodiscard]] inline bool supported(target t) noexcept {
   if (t < target::avx2) return true;
 #if AMP_X86
-  if (t == target::avx2) return __builtin_cpu_supports("avx2") != 0;
+  if (t == target::avx2) return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
   if (t == target::avx512) {
     return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
            __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0;
