@@ -2,8 +2,10 @@
 #pragma once
 #include <amp/core/check.hpp>
 #include <amp/core/dtype.hpp>
+#include <amp/core/fp8_recipe.hpp>
 #include <array>
 #include <charconv>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -12,10 +14,19 @@
 
 namespace amp {
 
-/// What is cast: nothing (O0), the arguments of each operation (O1), the whole model (O2, O3).
-enum class casting : std::uint8_t { none, op, model };
-/// The level's loss-scale policy: NoScale, StaticScale, DynamicScale (apex), TorchScale.
-enum class scaling : std::uint8_t { none, constant, dynamic, torch };
+/// What is cast: nothing (O0), the arguments of each operation (O1), the whole model (O2, O3). `both` is what
+/// contradicting properties ask for, and is refused.
+enum class casting : std::uint8_t { none, op, model, both };
+/// The level's loss-scale policy: NoScale, StaticScale, DynamicScale (apex), TorchScale, HysteresisScale.
+enum class scaling : std::uint8_t { none, constant, dynamic, torch, hysteresis };
+
+namespace detail {
+template <class Level, class T>
+[[nodiscard]] constexpr Level changed(Level level, T Level::*property, T value) {
+  level.*property = value;
+  return level;
+}
+}  // namespace detail
 
 /// A level is structural, so it can be a template argument: `initialize<O2.with(dtype::bf16)>`.
 struct OptLevel {
@@ -24,32 +35,31 @@ struct OptLevel {
   bool fp32_norms;      ///< batch norms keep fp32 parameters and statistics (apex keep_batchnorm_fp32)
   bool master_weights;  ///< the optimizer steps fp32 copies of low parameters
   scaling scale;
-  bool enabled = true;  ///< false: every call of the toolkit does nothing and step is the plain step
+  bool enabled = true;                   ///< false: every call of the toolkit does nothing and step is the plain step
+  fp8::recipe gemm = fp8::recipe::none;  ///< how GEMM operands are quantised besides
 
-  [[nodiscard]] constexpr OptLevel with(dtype d) const {
-    auto l = *this;
-    l.compute = d;
-    return l;
-  }
-  [[nodiscard]] constexpr OptLevel with(scaling s) const {
-    auto l = *this;
-    l.scale = s;
-    return l;
-  }
+  [[nodiscard]] constexpr OptLevel with(dtype d) const { return detail::changed(*this, &OptLevel::compute, d); }
+  [[nodiscard]] constexpr OptLevel with(scaling s) const { return detail::changed(*this, &OptLevel::scale, s); }
+  [[nodiscard]] constexpr OptLevel with(casting c) const { return detail::changed(*this, &OptLevel::cast, c); }
+  [[nodiscard]] constexpr OptLevel with(fp8::recipe r) const { return detail::changed(*this, &OptLevel::gemm, r); }
   [[nodiscard]] constexpr OptLevel with_master_weights(bool on) const {
-    auto l = *this;
-    l.master_weights = on;
-    return l;
+    return detail::changed(*this, &OptLevel::master_weights, on);
   }
   [[nodiscard]] constexpr OptLevel with_fp32_norms(bool on) const {
-    auto l = *this;
-    l.fp32_norms = on;
-    return l;
+    return detail::changed(*this, &OptLevel::fp32_norms, on);
   }
   [[nodiscard]] constexpr OptLevel with_enabled(bool on) const {
-    auto l = *this;
-    l.enabled = on;
-    return l;
+    return detail::changed(*this, &OptLevel::enabled, on);
+  }
+  /// apex's patch_torch_functions: casts per operation, which is O1's way and no other level's.
+  [[nodiscard]] constexpr OptLevel with_patch_functions(bool on) const {
+    if (on) return cast == casting::model ? with(casting::both) : with(casting::op);
+    return cast == casting::op ? with(casting::none).with(dtype::fp32) : *this;
+  }
+  /// apex's cast_model_type: the format of the whole model, which O1 leaves in fp32.
+  [[nodiscard]] constexpr OptLevel with_cast_model_type(dtype d) const {
+    if (cast == casting::op) return d == dtype::fp32 ? *this : with(casting::both);
+    return with(d);
   }
   friend constexpr bool operator==(const OptLevel&, const OptLevel&) = default;
 };
@@ -62,40 +72,75 @@ inline constexpr OptLevel O1_bf16 = O1.with(dtype::bf16).with(scaling::none);
 inline constexpr OptLevel O2_bf16 = O2.with(dtype::bf16).with(scaling::none);
 inline constexpr OptLevel O3_bf16 = O3.with(dtype::bf16);
 
+/// A level in the words of apex's Properties; empty where the level leaves one unset.
+struct level_properties {
+  bool enabled;
+  std::optional<dtype> cast_model_type;
+  bool patch_functions;
+  std::optional<bool> keep_batchnorm_fp32, master_weights;
+  bool dynamic_loss_scale;  ///< false: a constant, 1 unless the run says otherwise
+  friend bool operator==(const level_properties&, const level_properties&) = default;
+};
+[[nodiscard]] constexpr level_properties properties(const OptLevel& l) noexcept {
+  const bool per_op = l.cast == casting::op, model = l.cast == casting::model;
+  level_properties p{l.enabled, {}, per_op, {}, {}, l.scale >= scaling::dynamic};
+  if (!per_op) p.cast_model_type = l.compute, p.master_weights = l.master_weights;
+  if (model) p.keep_batchnorm_fp32 = l.fp32_norms;
+  return p;
+}
+
 /// The first thing wrong with a level, or an empty text. One rule for the compile-time and the run-time check.
 [[nodiscard]] constexpr std::string_view incoherence(const OptLevel& l) noexcept {
+  if (l.cast == casting::both)
+    return "patch_functions is for O1 and cast_model_type for O2 and O3, a level has one of them; start from O1 or O2";
+  if (l.compute > dtype::bf16)
+    return "fp8 is a GEMM operand format, weights are not stored in it; use O2_bf16.with(fp8::hybrid)";
   if (l.cast == casting::none && l.compute != dtype::fp32)
     return "O0 computes in fp32; start from O1, O2 or O3 to use a lower precision";
   if (l.cast == casting::none && l.master_weights)
     return "O0 keeps fp32 weights, so master_weights has nothing to copy; start from O2";
   if (l.cast == casting::none && l.fp32_norms)
     return "O0 keeps fp32 weights, so keep_batchnorm_fp32 has nothing to keep; start from O2";
-  if (l.cast != casting::none && l.compute == dtype::fp32)
+  if (l.cast == casting::op && l.compute == dtype::fp32)
+    return "patch_functions (O1) casts to fp16 or bf16; start from O1, or from O0 to compute in fp32";
+  if (l.cast == casting::model && l.compute == dtype::fp32)
     return "O1, O2 and O3 compute in fp16 or bf16; start from O0 to compute in fp32";
   if (l.cast == casting::op && l.master_weights)
     return "per-op casting (O1) keeps fp32 weights, so master_weights has nothing to copy; start from O2";
   if (l.cast == casting::op && l.fp32_norms)
     return "per-op casting (O1) keeps fp32 weights, so keep_batchnorm_fp32 has nothing to keep; start from O2";
+  if (l.gemm != fp8::recipe::none && l.compute != dtype::bf16)
+    return "an fp8 recipe quantises the operands of a bf16 level; start from O1_bf16 or O2_bf16";
   return {};
 }
 
 /// Stops the compiler with a sentence if the properties of a level contradict one another.
 template <OptLevel L>
 consteval bool coherent() {
-  static_assert(!(L.cast == casting::none && L.compute != dtype::fp32),
+  constexpr std::string_view wrong = incoherence(L);
+  static_assert(!wrong.starts_with("patch_functions is for O1"),
+                "amp: patch_functions is for O1 and cast_model_type for O2 and O3, a level has one of them; start from "
+                "O1 or O2");
+  static_assert(!wrong.starts_with("fp8 is a GEMM operand"),
+                "amp: fp8 is a GEMM operand format, weights are not stored in it; use O2_bf16.with(fp8::hybrid)");
+  static_assert(!wrong.starts_with("O0 computes"),
                 "amp: O0 computes in fp32; start from O1, O2 or O3 to use a lower precision");
-  static_assert(!(L.cast == casting::none && L.master_weights),
+  static_assert(!wrong.starts_with("O0 keeps fp32 weights, so master_weights"),
                 "amp: O0 keeps fp32 weights, so master_weights has nothing to copy; start from O2");
-  static_assert(!(L.cast == casting::none && L.fp32_norms),
+  static_assert(!wrong.starts_with("O0 keeps fp32 weights, so keep_batchnorm_fp32"),
                 "amp: O0 keeps fp32 weights, so keep_batchnorm_fp32 has nothing to keep; start from O2");
-  static_assert(!(L.cast != casting::none && L.compute == dtype::fp32),
+  static_assert(!wrong.starts_with("patch_functions (O1)"),
+                "amp: patch_functions (O1) casts to fp16 or bf16; start from O1, or from O0 to compute in fp32");
+  static_assert(!wrong.starts_with("O1, O2 and O3"),
                 "amp: O1, O2 and O3 compute in fp16 or bf16; start from O0 to compute in fp32");
-  static_assert(!(L.cast == casting::op && L.master_weights),
+  static_assert(!wrong.starts_with("per-op casting (O1) keeps fp32 weights, so master_weights"),
                 "amp: per-op casting (O1) keeps fp32 weights, so master_weights has nothing to copy; start from O2");
   static_assert(
-      !(L.cast == casting::op && L.fp32_norms),
+      !wrong.starts_with("per-op casting (O1) keeps fp32 weights, so keep_batchnorm_fp32"),
       "amp: per-op casting (O1) keeps fp32 weights, so keep_batchnorm_fp32 has nothing to keep; start from O2");
-  return incoherence(L).empty();
+  static_assert(!wrong.starts_with("an fp8 recipe"),
+                "amp: an fp8 recipe quantises the operands of a bf16 level; start from O1_bf16 or O2_bf16");
+  return wrong.empty();
 }
 
 namespace detail {
@@ -159,10 +204,13 @@ struct loss_scale_setting {
 
 /// Properties of a level that a run sets otherwise; what is left unset keeps the level's default.
 struct opt_level_overrides {
-  std::optional<dtype> compute{};  ///< cast_model_type of O2 and O3, the type of the low operations of O1
+  std::optional<dtype> compute{};  ///< the type of the model at O2 and O3, of the low operations at O1
   std::optional<bool> keep_batchnorm_fp32{};
   std::optional<bool> master_weights{};
   std::optional<bool> enabled{};
+  std::optional<dtype> cast_model_type{};  ///< apex's: as `compute`, but refused at O1 unless fp32
+  std::optional<bool> patch_functions{};
+  std::optional<loss_scale_setting> loss_scale{};  ///< which kind; the number itself goes into the policy
 };
 
 /// A level with overrides, checked. Choosing bf16 for a level that scales dynamically switches scaling off, because
@@ -177,6 +225,18 @@ struct opt_level_overrides {
     if (level.cast == casting::model && level.master_weights)
       level.scale = (*o.compute == dtype::bf16 ? O2_bf16 : O2).scale;
   }
+  if (o.cast_model_type && level.cast != casting::op && *o.cast_model_type != level.compute) {
+    opt_level_overrides as_compute{};
+    as_compute.compute = o.cast_model_type;
+    level = apply_overrides(level, as_compute, at);
+  } else if (o.cast_model_type) {
+    level = level.with_cast_model_type(*o.cast_model_type);
+  }
+  if (o.patch_functions) level = level.with_patch_functions(*o.patch_functions);
+  if (o.loss_scale)
+    level.scale = o.loss_scale->dynamic        ? scaling::dynamic
+                  : o.loss_scale->value == 1.f ? scaling::none
+                                               : scaling::constant;
   const bool casts_model = level.cast == casting::model;
   if (o.keep_batchnorm_fp32) level.fp32_norms = *o.keep_batchnorm_fp32 || !casts_model;
   if (o.master_weights) level.master_weights = *o.master_weights || !casts_model;

@@ -1,3 +1,4 @@
+// shows: L2
 // expect: amp: O0 computes in fp32; start from O1, O2 or O3 to use a lower precision
 #include <amp/amp.hpp>
 

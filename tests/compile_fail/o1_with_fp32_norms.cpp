@@ -1,3 +1,4 @@
+// shows: L2 B16
 // expect: amp: per-op casting (O1) keeps fp32 weights, so keep_batchnorm_fp32 has nothing to keep; start from O2
 #include <amp/amp.hpp>
 

@@ -1,3 +1,4 @@
+// shows: L2
 // expect: amp: per-op casting (O1) keeps fp32 weights, so master_weights has nothing to copy; start from O2
 #include <amp/amp.hpp>
 

@@ -1,3 +1,4 @@
+// shows: L2
 // expect: amp: O1, O2 and O3 compute in fp16 or bf16; start from O0 to compute in fp32
 #include <amp/amp.hpp>
 

@@ -1,3 +1,4 @@
+// shows: S5
 // expect-gcc: constraints not satisfied
 // expect-gcc: is not 'noexcept'
 // expect-clang: does not satisfy 'ScalePolicy'

@@ -30,6 +30,8 @@ template <>
 struct policy_of<scaling::dynamic> : std::type_identity<DynamicScale> {};
 template <>
 struct policy_of<scaling::torch> : std::type_identity<TorchScale> {};
+template <>
+struct policy_of<scaling::hysteresis> : std::type_identity<HysteresisScale> {};
 }  // namespace detail
 
 /// The policy that a level asks for.
