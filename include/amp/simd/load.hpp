@@ -33,6 +33,7 @@ template <int N, class Narrow>
 AMP_INLINE typename raw_types<N>::u32 widen(const Narrow& narrow) {
 #if AMP_X86 && !defined(__clang__)
   using u32 = typename raw_types<N>::u32;
+  typedef char i8x16 __attribute__((vector_size(16)));
   typedef short i16x8 __attribute__((vector_size(16)));
   typedef short i16x16 __attribute__((vector_size(32)));
   typedef int i32x16 __attribute__((vector_size(64)));
@@ -40,6 +41,11 @@ AMP_INLINE typename raw_types<N>::u32 widen(const Narrow& narrow) {
     return (u32)__builtin_ia32_pmovzxwd512_mask((i16x16)narrow, i32x16{}, 0xffffu);
   } else if constexpr (N == 8 && sizeof(Narrow) == 16) {
     return (u32)__builtin_ia32_pmovzxwd256((i16x8)narrow);
+  } else if constexpr (N == 16 && sizeof(Narrow) == 16) {
+    return (u32)__builtin_ia32_pmovzxbd512_mask((i8x16)narrow, i32x16{}, 0xffffu);
+  } else if constexpr (N == 8 && sizeof(Narrow) == 8) {
+    typedef long long i64x2 __attribute__((vector_size(16)));
+    return (u32)__builtin_ia32_pmovzxbd256((i8x16)i64x2{(long long)narrow, 0});
   } else {
     return __builtin_convertvector(narrow, u32);
   }
