@@ -22,10 +22,11 @@
 
 namespace amp::apply {
 
-/// How values are folded: `join` in fp32 within a lane; `widen` and `add` in double between lanes, blocks and tensors.
-/// 0 must be neutral, for it stands for what lies beyond the end.
+/// How values are folded: `join` in fp32 within a lane, `add` in double between lanes, blocks and tensors. A block
+/// whose result is not finite is folded once more in double, by `widen` and `add`, where the fold `rescans`; with
+/// `in_double` every block is. 0 must be neutral, for it stands for what lies beyond the end.
 struct sum {
-  static constexpr bool rescans = false;
+  static constexpr bool rescans = true, in_double = false;
   template <class V>
   AMP_HD AMP_INLINE static V join(const V& acc, const V& x) {
     return acc + x;
@@ -33,9 +34,8 @@ struct sum {
   static double widen(double x) { return x; }
   static double add(double acc, double x) { return acc + x; }
 };
-/// A sum of squares; a block that is not finite in fp32 is summed once more in double.
 struct sum_of_squares {
-  static constexpr bool rescans = true;
+  static constexpr bool rescans = true, in_double = false;
   template <class V>
   AMP_HD AMP_INLINE static V join(const V& acc, const V& x) {
     return acc + x * x;
@@ -45,7 +45,7 @@ struct sum_of_squares {
 };
 /// The largest of values that are not negative; a NaN stays.
 struct maximum {
-  static constexpr bool rescans = false;
+  static constexpr bool rescans = false, in_double = false;
   template <class V>
   AMP_HD AMP_INLINE static V join(const V& acc, const V& x) {
     using simd::select;
@@ -58,6 +58,7 @@ struct maximum {
 /// Folds `Results` values of an element. `op(values, x0, x1, ...)` writes them, from one V per lane.
 template <class Fold, int Results, class Op, class... L>
 struct fold_job {
+  Fold fold;
   Op op;
   std::tuple<L...> lanes;
   std::vector<std::int64_t> first_block;  ///< of each tensor, into `partial`
@@ -72,38 +73,43 @@ struct fold_kernel {
       double* result = job.partial.data() + block * Results;
       const auto op = functor_at(job.op, p);
       [&]<std::size_t... K>(std::index_sequence<K...>) AMP_LAMBDA {
-        one_block<V, Fold, Results>(op, p, result, std::get<K>(job.lanes)...);
+        one_block<V, Results>(job.fold, op, p, result, std::get<K>(job.lanes)...);
       }
       (std::index_sequence_for<L...>{});
     });
   }
 
- private:
-  template <class V, class Fold, int Results, class Op, class... L>
-  AMP_INLINE static void one_block(const Op op, const piece& p, double* result, const L&... lane) {
-    alignas(64) float acc[Results][reduction_lanes] = {};
-    each_stage<V>(
-        p, [&](std::int64_t n, auto&&... ref) AMP_LAMBDA { lanes<V, Fold, Results>(op, n, acc, ref...); }, lane...);
-    bool finite = true;
-    for (int r = 0; r < Results; ++r) {
-      result[r] = halve<Fold>(acc[r]);
-      finite &= result[r] - result[r] == 0.;
+  /// The `Results` values of one block of the lanes.
+  template <class V, int Results, class Fold, class Op, class... L>
+  AMP_INLINE static void one_block(const Fold& fold, const Op op, const piece& p, double* result, const L&... lane) {
+    bool done = false;
+    if constexpr (!Fold::in_double) {
+      alignas(64) float acc[Results][reduction_lanes] = {};
+      each_stage<V, V>(
+          p, [&](std::int64_t n, auto&&... ref) AMP_LAMBDA { lanes<V, Fold, Results>(op, n, acc, ref...); }, lane...);
+      done = true;
+      for (int r = 0; r < Results; ++r) {
+        result[r] = halve<Fold>(acc[r]);
+        done &= result[r] - result[r] == 0.;
+      }
     }
-    if (finite || !Fold::rescans) return;
-    double exact[Results] = {};
-    each_stage<float>(
-        p, [&](std::int64_t n, auto&&... ref) AMP_LAMBDA { rescan<Fold, Results>(op, n, exact, ref...); }, lane...);
-    for (int r = 0; r < Results; ++r) result[r] = exact[r];
+    if constexpr (Fold::rescans) {
+      if (done) return;
+      for (int r = 0; r < Results; ++r) result[r] = 0.;
+      each_stage<V, float>(
+          p, [&](std::int64_t n, auto&&... ref) AMP_LAMBDA { rescan<Results>(fold, op, n, result, ref...); }, lane...);
+    }
   }
 
-  /// Calls `f(n, refs...)` for the piece, at most scratch_elements at a time, with all lanes as floats.
-  template <class V, class F, class... L>
+ private:
+  /// Calls `f(n, refs...)` for the piece, at most scratch_elements at a time, with references that load an X.
+  template <class V, class X, class F, class... L>
   AMP_INLINE static void each_stage(const piece& p, const F& f, const L&... lane) {
     alignas(64) float buffer[sizeof...(L)][scratch_elements];
     for (std::int64_t done = 0; done < p.length; done += scratch_elements) {
       const std::int64_t n = std::min(scratch_elements, p.length - done);
       [&]<std::size_t... K>(std::index_sequence<K...>) AMP_LAMBDA {
-        f(n, lane.template bind_floats<V>(p.tensor, stage<V>(lane, p.tensor, p.offset + done, n, buffer[K]))...);
+        f(n, lane.template bind_floats<X>(p.tensor, stage<V>(lane, p.tensor, p.offset + done, n, buffer[K]))...);
       }
       (std::index_sequence_for<L...>{});
     }
@@ -144,15 +150,15 @@ struct fold_kernel {
     return simd::load<V>(kept);
   }
 
-  template <class Fold, int Results, class Op, class... Ref>
-  AMP_INLINE static void rescan(const Op& op, std::int64_t n, double (&exact)[Results], Ref&... ref) {
+  template <int Results, class Fold, class Op, class... Ref>
+  AMP_INLINE static void rescan(const Fold& fold, const Op& op, std::int64_t n, double* exact, Ref&... ref) {
     for (std::int64_t i = 0; i < n; ++i) {
       [&]<std::size_t... K>(std::index_sequence<K...>) AMP_LAMBDA {
         float x[sizeof...(Ref)];
         float value[Results];
         (ref.load(i, simd::full{}, x[K]), ...);
         op(value, std::as_const(x[K])...);
-        for (int r = 0; r < Results; ++r) exact[r] = Fold::add(exact[r], Fold::widen(static_cast<double>(value[r])));
+        for (int r = 0; r < Results; ++r) exact[r] = Fold::add(exact[r], fold.widen(static_cast<double>(value[r])));
       }
       (std::index_sequence_for<Ref...>{});
     }
@@ -175,12 +181,12 @@ struct fold_kernel {
 namespace amp::exec {
 
 /// The host's fold; other executors bring their own `launch_fold`, found by argument lookup.
-template <class Fold, int Results, HostExecutor E, class Op, lane::Lane... L>
-std::array<apply::reduction, static_cast<std::size_t>(Results)> launch_fold(const E& executor, Fold, const Op& op,
-                                                                            std::integral_constant<int, Results>,
-                                                                            const L&... lanes) {
+template <int Results, HostExecutor E, class Fold, class Op, lane::Lane... L>
+std::array<apply::reduction, static_cast<std::size_t>(Results)> launch_fold(std::integral_constant<int, Results>,
+                                                                            const E& executor, const Fold& fold,
+                                                                            const Op& op, const L&... lanes) {
   using Job = apply::fold_job<Fold, Results, Op, L...>;
-  Job job{op, {lanes...}, {}, {}};
+  Job job{fold, op, {lanes...}, {}, {}};
   const tensor_list list = std::get<0>(job.lanes).list;
   const apply::plan plan(list, apply::reduction_block);
   job.first_block = apply::first_blocks(list);
@@ -215,9 +221,9 @@ namespace amp::apply {
 /// Folds what `op` makes of each element of the lanes: `op(V (&values)[Results], const V&... x)`; a member `at(piece)`
 /// may choose an op per tensor. Returns a reduction (per tensor, and in all) per value.
 /// types   any lanes; they are read only
-template <class Fold, int Results = 1, class E, class Op, lane::Lane... L>
-[[nodiscard]] auto fold(const E& executor, const Op& op, const L&... lanes) {
-  return launch_fold(executor, Fold{}, op, std::integral_constant<int, Results>{}, lanes...);
+template <int Results, class E, class Fold, class Op, lane::Lane... L>
+[[nodiscard]] auto fold(const E& executor, const Fold& how, const Op& op, const L&... lanes) {
+  return launch_fold(std::integral_constant<int, Results>{}, executor, how, op, lanes...);
 }
 
 }  // namespace amp::apply

@@ -3,6 +3,7 @@
 /// by a halving tree in double; blocks are added in order in double, and so are tensors.
 #pragma once
 #include <algorithm>
+#include <amp/apply/engine.hpp>
 #include <amp/apply/exec.hpp>
 #include <amp/apply/lanes.hpp>
 #include <amp/apply/plan.hpp>
@@ -98,6 +99,34 @@ AMP_NOINLINE double sum_block_exactly(const Op op, const T* p, std::int64_t n, f
   return sum;
 }
 
+/// A block of any other format, decoded 512 elements at a time; the same sums.
+template <class V, bool Scaled, class Op>
+AMP_INLINE double sum_decoded(const Op op, const tensor_view& tensor, const piece& p, float scale) {
+  constexpr int width = simd::lanes<V>;
+  alignas(64) float lane[reduction_lanes] = {};
+  alignas(64) float buffer[scratch_elements] = {};
+  double exact = 0;
+  for (std::int64_t done = 0; done < p.length; done += scratch_elements) {
+    const std::int64_t n = std::min(scratch_elements, p.length - done);
+    decode<V>(tensor, p.offset + done, n, buffer);
+    for (std::int64_t i = n; i < scratch_elements && i % width != 0; ++i) buffer[i] = 0.f;
+    for (std::int64_t i = 0; i < n; i += width) {
+      V x = simd::load<V>(buffer + i);
+      if constexpr (Scaled) x = scale * x;
+      float* to = lane + i % reduction_lanes;
+      simd::store(to, simd::load<V>(to) + op(x));
+    }
+  }
+  const double sum = halving_tree(lane);
+  if (std::abs(sum) <= std::numeric_limits<double>::max()) return sum;
+  for (std::int64_t done = 0; done < p.length; done += scratch_elements) {
+    const std::int64_t n = std::min(scratch_elements, p.length - done);
+    decode<V>(tensor, p.offset + done, n, buffer);
+    for (std::int64_t i = 0; i < n; ++i) exact += op(static_cast<double>(Scaled ? scale * buffer[i] : buffer[i]));
+  }
+  return exact;
+}
+
 /// Where the blocks of each tensor start among those of all; one entry more for the end.
 [[nodiscard]] inline std::vector<std::int64_t> first_blocks(tensor_list list) {
   std::vector<std::int64_t> first;
@@ -128,7 +157,7 @@ struct reduce_kernel {
       const bool done = attempt<V, bfloat16, Scaled>(job.op, tensor, p, job.lane.scale, sum) ||
                         attempt<V, half, Scaled>(job.op, tensor, p, job.lane.scale, sum) ||
                         attempt<V, float, Scaled>(job.op, tensor, p, job.lane.scale, sum);
-      (void)done;
+      if (!done) sum = sum_decoded<V, Scaled>(job.op, tensor, p, job.lane.scale);
       job.partial[static_cast<std::size_t>(job.first_block[static_cast<std::size_t>(p.tensor)] + p.chunk)] = sum;
     });
   }

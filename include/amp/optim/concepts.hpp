@@ -57,6 +57,10 @@ struct StepLanes {
   }
 };
 
+template <class E, class W, class M, class G>
+StepLanes(const E&, W, M, G, std::span<const std::uint8_t>, std::span<const std::size_t>, std::size_t, double)
+    -> StepLanes<E, W, M, G>;
+
 namespace detail {
 template <class O>
 concept StepsElements = requires(const O opt, const typename O::group& c) {
