@@ -2,10 +2,8 @@
 #pragma once
 #include <algorithm>
 #include <amp/core/check.hpp>
-#include <amp/fn/axpby.hpp>
 #include <amp/fn/copy.hpp>
 #include <amp/fn/l2norm.hpp>
-#include <amp/fn/scale.hpp>
 #include <amp/half_traits.hpp>
 #include <amp/multi_tensor_apply.hpp>
 #include <amp/optim/concepts.hpp>
@@ -13,6 +11,7 @@
 #include <amp/optim/group_state.hpp>
 #include <amp/optim/param_source.hpp>
 #include <amp/optim/state.hpp>
+#include <amp/optim/storage.hpp>
 #include <amp/tensor/list.hpp>
 #include <amp/tensor/param.hpp>
 #include <cmath>
@@ -42,11 +41,18 @@ struct MasterView {
   std::span<const float> grad;   ///< unscaled; empty where there is no gradient
 };
 
-/// Steps parameter groups in fp32. A low parameter has a master: the gradient is read in its own format, times the
-/// folded factor, and the stepped master is rounded into the parameter in the same pass. fp32 parameters are stepped in
-/// place. Without masters (O3) low parameters are widened, stepped and rounded. Usage: `if
-/// (!m.check(inv_scale).overflow) m.step(inv_scale, clip); m.zero_grad();` source  Micikevicius et al. 2018
-/// (arXiv:1710.03740), section 3.1; order of work: NVIDIA apex amp
+/// One moment of one trained tensor.
+struct MomentView {
+  std::string_view name;         ///< of the parameter
+  std::string_view moment;       ///< "exp_avg"
+  std::span<const float> value;  ///< in fp32, whatever it is stored in
+};
+
+/// Steps parameter groups in fp32. A low parameter has a master, in one of the forms of storage_options: the gradient
+/// is read in its own format, times the folded factor, and the stepped master is rounded into the parameter in the same
+/// pass. fp32 parameters are stepped in place. Without masters (O3) low parameters are widened, stepped and rounded.
+/// Usage: `if (!m.check(inv_scale).overflow) m.step(inv_scale, clip); m.zero_grad();`
+/// source  Micikevicius et al. 2018 (arXiv:1710.03740), section 3.1; order of work: NVIDIA apex amp
 template <Optimizer Opt>
 class MasterWeights {
  public:
@@ -54,10 +60,24 @@ class MasterWeights {
   using group_type = typename Opt::group;
 
   /// throws  amp::error for options out of range, repeated names, or a parameter that two groups hold
+  MasterWeights(std::vector<GroupSpec<Opt>> groups, const storage_options& storage,
+                exec::any executor = exec::vectorized{}, where at = where::here())
+      : storage_(storage), exec_(std::move(executor)) {
+    storage_.validate(at);
+    if (storage_.scales == scale_per::block) exec_.chunk = apply::stored_chunk(exec_.chunk);
+    for (auto& spec : groups) add_group(std::move(spec), at);
+  }
+  /// fp32 masters, or none.
   explicit MasterWeights(std::vector<GroupSpec<Opt>> groups, bool masters = true,
                          exec::any executor = exec::vectorized{}, where at = where::here())
-      : masters_(masters), exec_(std::move(executor)) {
-    for (auto& spec : groups) add_group(std::move(spec), at);
+      : MasterWeights(std::move(groups), storage_options{.masters = masters ? amp::masters::fp32 : amp::masters::none},
+                      std::move(executor), at) {}
+
+  [[nodiscard]] const storage_options& storage() const noexcept { return storage_; }
+  /// Whether bits beyond a low parameter are kept: false for fp32 parameters, and where small updates are lost or left
+  /// to chance.
+  [[nodiscard]] bool has_master(std::size_t group, std::size_t i) const noexcept {
+    return group < groups_.size() && i < groups_[group]->size() && groups_[group]->has_master(i);
   }
 
   /// Adds a group; its low parameters get masters, its counter starts at 0.
@@ -94,6 +114,7 @@ class MasterWeights {
   /// Forgets the stash; parameters, moments and counters stay.
   void skip() noexcept {
     for (auto& g : groups_) g->drop_stash();
+    stash_scale_ = 1.;
     materialised_ = false;
   }
   void zero_grad(zeroing how = zeroing::release);
@@ -106,23 +127,26 @@ class MasterWeights {
   /// step does not need; the next step then uses these.
   template <class F>
   void for_each_master(F&& fn, float inv_scale = 1.f);
+  /// Calls `fn(const MomentView&)` for each moment of each tensor that was stepped.
+  template <class F>
+  void for_each_moment(F&& fn);
   /// The tensors that are really stepped, fp32, in group order: masters in place of low parameters.
-  /// throws  amp::error if a low parameter has no master
+  /// throws  amp::error if a low parameter has no fp32 tensor to hand out, and names for_each_master
   [[nodiscard]] std::vector<Param> master_params(where at = where::here()) const;
+  /// All masters of a group as one tensor, in parameter order, without gaps.
+  /// throws  amp::error unless storage_options asked for flat masters and the group has any
+  [[nodiscard]] tensor_view flat_masters(std::size_t group, where at = where::here()) const;
   /// The model's parameters with their present gradients, in group order.
   [[nodiscard]] std::vector<Param> params();
 
-  /// Bytes of masters and of moments that a full state takes.
-  [[nodiscard]] std::int64_t master_bytes() const noexcept {
-    return bytes([](const auto& g, std::size_t i) { return g.has_master(i) ? 1 : 0; });
-  }
-  [[nodiscard]] std::int64_t moment_bytes() const noexcept {
-    return bytes([](const auto& g, std::size_t i) { return g.trains(i) ? Opt::states : 0; });
-  }
+  /// Bytes of masters (or what stands for them) and of moments that a full state takes.
+  [[nodiscard]] std::int64_t master_bytes() const noexcept;
+  [[nodiscard]] std::int64_t moment_bytes() const noexcept;
 
   /// Adds what a resumed run needs: what is stepped, moments, counters, rates; keys start with `prefix`.
   void save(StateDict& state, const std::string& prefix = "") const;
   /// Takes it back, bit for bit, and rounds the masters into the low parameters.
+  /// A state of another form is converted: masters and moments in any format, with or without scales.
   /// throws  amp::error naming the first entry that is missing or does not fit; nothing is changed then
   void load(const StateDict& state, const std::string& prefix = "", where at = where::here());
   /// Sets one trained tensor to fp32 values: the master exactly, the low parameter rounded. False if there is none of
@@ -141,17 +165,19 @@ class MasterWeights {
         [&] { return "group " + std::to_string(i) + " of " + std::to_string(groups_.size()) + " groups"; }, at);
     return i;
   }
-  template <class Count>
-  [[nodiscard]] std::int64_t bytes(Count count) const noexcept {
-    std::int64_t sum = 0;
-    for (const auto& g : groups_)
-      for (std::size_t i = 0; i < g->size(); ++i) sum += count(*g, i) * g->params()[i].size * 4;
-    return sum;
-  }
   void refresh() {
     for (auto& g : groups_) g->refresh();
   }
-  void sync(Group& g, bool to_low);
+  /// Makes the masters of a new group from its low parameters.
+  void fill_masters(Group& g);
+  /// Writes values to one trained tensor or moment, in the form that it is stored in.
+  void put_weight(Group& g, std::size_t i, std::span<const float> values);
+  void put_moment(Group& g, int k, std::size_t i, std::span<const float> values);
+  /// And reads them.
+  [[nodiscard]] std::vector<float> weight_values(const Group& g, std::size_t i) const;
+  [[nodiscard]] std::vector<float> moment_values(const Group& g, int k, std::size_t i) const;
+  void save_weight(StateDict& state, const std::string& prefix, const Group& g, std::size_t i) const;
+  void load_weight(const StateDict& state, const std::string& prefix, Group& g, std::size_t i, where at);
   [[nodiscard]] GradCheck look_at(tensor_list grads, float inv_scale) const;
   template <class Wanted>
   [[nodiscard]] GradCheck look_at_grads(float inv_scale, Wanted&& wanted);
@@ -163,12 +189,15 @@ class MasterWeights {
   [[nodiscard]] bool wants_norm() const;
   [[nodiscard]] double step_norm(bool from_stash);
   void step_group(Group& g, float factor, bool from_stash, double grad_norm);
+  template <class Functor, class Grads, std::size_t... K>
+  void run(Group& g, const Functor& functor, const Grads& grads, std::index_sequence<K...> moments);
 
-  bool masters_;
+  storage_options storage_;
   exec::any exec_;
   std::vector<std::unique_ptr<Group>> groups_;  // pointers: references to groups survive an add_group
   detail::StepLists<Opt::states> lists_;        // kept, so that a step allocates nothing
   std::vector<tensor_view> grads_;
+  double stash_scale_ = 1.;  // what the stash is multiplied by
   bool materialised_ = false;
 };
 
@@ -176,3 +205,4 @@ class MasterWeights {
 
 #include <amp/master_weights/saved.hpp>
 #include <amp/master_weights/steps.hpp>
+#include <amp/master_weights/values.hpp>

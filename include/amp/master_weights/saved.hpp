@@ -1,12 +1,16 @@
-/// Saving and loading MasterWeights.
+/// Saving and loading MasterWeights: in the forms that are stored, bit for bit; from any form by its values.
 #pragma once
-#include <amp/fn/copy.hpp>
+#include <algorithm>
+#include <amp/half_traits.hpp>
 #include <amp/master_weights.hpp>
-#include <amp/multi_tensor_apply.hpp>
 #include <amp/optim/state.hpp>
+#include <amp/optim/stored.hpp>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,21 +22,101 @@ inline SavedTensor save_view(const tensor_view& v) {
   return {
       std::string(saved_name(v.type)), {v.size}, {bytes, bytes + static_cast<std::size_t>(v.size) * size_of(v.type)}};
 }
-inline const SavedTensor& saved_view(const StateDict& state, const std::string& key, const tensor_view& v, where at) {
-  return saved_entry(state, key, saved_name(v.type), static_cast<std::size_t>(v.size) * size_of(v.type), at);
+/// The optimizer's name for its k-th moment, or its number.
+template <class Opt>
+std::string moment_name(int k) {
+  if constexpr (requires { Opt::state_names[0]; }) {
+    return Opt::state_names[k];
+  } else {
+    return "moment" + std::to_string(k);
+  }
 }
-inline void load_view(const StateDict& state, const std::string& key, const tensor_view& v, where at) {
-  const auto& entry = saved_view(state, key, v, at);
-  if (v.size > 0) std::memcpy(v.data, entry.bytes.data(), entry.bytes.size());
-}
-/// The key of a parameter's k-th moment, by the optimizer's name for it, or its number.
 template <class Opt>
 std::string moment_key(const std::string& prefix, int k, const std::string& name) {
-  if constexpr (requires { Opt::state_names[0]; }) {
-    return prefix + Opt::state_names[k] + '.' + name;
-  } else {
-    return prefix + "moment" + std::to_string(k) + '.' + name;
+  return prefix + moment_name<Opt>(k) + '.' + name;
+}
+
+/// The keys of one stored tensor: values, and the scales beside them; roots have a key of their own for these.
+struct SavedKeys {
+  std::string values, scales, root_scales;
+  SavedKeys(const std::string& prefix, const std::string& what, const std::string& name)
+      : values(prefix + what + '.' + name),
+        scales(prefix + what + "_scale." + name),
+        root_scales(prefix + what + "_root_scale." + name) {}
+};
+
+/// One stored tensor of a saved state, checked against the number of elements.
+struct SavedValues {
+  tensor_view values;  ///< in the format that it was saved in
+  std::vector<float> scales;
+  std::int64_t block = 0;
+  bool root = false;
+
+  /// throws  amp::error naming the entry that is missing or does not fit
+  SavedValues(const StateDict& state, const SavedKeys& keys, std::int64_t size, where at) {
+    const auto it = state.find(keys.values);
+    const auto type = it == state.end() ? std::nullopt : saved_dtype(it->second.type);
+    const dtype format = type.value_or(dtype::fp32);
+    const SavedTensor& entry =
+        saved_entry(state, keys.values, saved_name(format), static_cast<std::size_t>(size) * size_of(format), at);
+    values = {const_cast<std::byte*>(entry.bytes.data()), size, format, true, {}};
+    if (!has_scale(format)) return;
+    root = state.contains(keys.root_scales);
+    const std::string& key = root ? keys.root_scales : keys.scales;
+    const auto found = state.find(key);
+    if (found == state.end() && format == dtype::fp16) return;  // low weights without masters have no scale
+    const auto blocks = static_cast<std::size_t>((size + apply::scale_block - 1) / apply::scale_block);
+    const bool per_block = found != state.end() && found->second.bytes.size() == blocks * 4 && blocks != 1;
+    scales.resize(per_block ? blocks : 1);
+    block = per_block ? apply::scale_block : 0;
+    load_values<float>(state, key, scales, at);
   }
+
+  [[nodiscard]] std::vector<float> floats() {
+    std::vector<float> all(static_cast<std::size_t>(values.size));
+    float* const present[] = {scales.data()};
+    const tensor_view list[] = {values};
+    lane::moments lane{list};
+    lane.work = lane::pass::read;
+    if (!scales.empty()) lane.scales = {present, {}, {}, block, root};
+    read_floats(lane, 0, all);
+    return all;
+  }
+  /// Whether the bits can be taken as they are.
+  [[nodiscard]] bool fits(const StoredArray& array, const StoredLayout& layout) const noexcept {
+    const std::int64_t wanted = array.scaled() ? layout.scale_count(values.size) : 0;
+    return values.type == array.type() && root == array.root() && static_cast<std::int64_t>(scales.size()) == wanted;
+  }
+  void take(const tensor_view& to, float* scale) const {
+    if (values.size > 0)
+      std::memcpy(to.data, values.data, static_cast<std::size_t>(values.size) * size_of(values.type));
+    std::copy(scales.begin(), scales.end(), scale);
+  }
+};
+inline void save_stored(StateDict& state, const SavedKeys& keys, const tensor_view& values, const StoredArray& array,
+                        const StoredLayout& layout, std::size_t i) {
+  state[keys.values] = save_view(values);
+  const float* scale = array.scale(layout, i);
+  if (scale == nullptr || values.type != array.type()) return;
+  const std::int64_t count = layout.scale_count(values.size);
+  save_values<float>(state, array.root() ? keys.root_scales : keys.scales,
+                     std::span(scale, static_cast<std::size_t>(count)), {count});
+}
+/// Rounds values into a low tensor.
+inline void write_low(std::span<const float> values, const tensor_view& to) {
+  const tensor_view list[] = {to};
+  write_floats(lane::moments{list}, 0, values);
+}
+/// The saved weights, and the compensations that bring them to the values.
+inline void settle_ties(const SavedTensor& low, std::span<const float> values, const tensor_view& weight,
+                        const tensor_view& rest) {
+  if (!values.empty()) std::memcpy(weight.data, low.bytes.data(), low.bytes.size());
+  std::vector<float> difference(values.size());
+  const tensor_view list[] = {weight};
+  read_floats(lane::moments{list}, 0, difference);
+  for (std::size_t k = 0; k < values.size(); ++k)
+    difference[k] = std::isfinite(difference[k]) ? values[k] - difference[k] : 0.f;
+  write_low(difference, rest);
 }
 /// Optimizers that keep numbers per tensor beside the moments.
 template <class Opt>
@@ -65,13 +149,26 @@ void MasterWeights<Opt>::save(StateDict& state, const std::string& prefix) const
     }
     for (std::size_t i = 0; i < g->size(); ++i) {
       if (!g->trains(i)) continue;
-      const std::string& name = g->params()[i].name;
-      state[prefix + "master." + name] = detail::save_view(g->weight(i));
+      save_weight(state, prefix, *g, i);
       if (!g->stepped(i)) continue;
-      for (int k = 0; k < Opt::states; ++k)
-        state[detail::moment_key<Opt>(prefix, k, name)] = detail::save_view(g->moment(k, i));
+      for (int k = 0; k < Opt::states; ++k) {
+        const detail::SavedKeys keys(prefix, detail::moment_name<Opt>(k), g->params()[i].name);
+        detail::save_stored(state, keys, g->moment(k, i), g->moments(k), g->layout(), i);
+      }
     }
   }
+}
+
+/// The value under "master." is what the next step starts from: fp32 unless it is a low weight or a scaled master. What
+/// it does not tell is saved beside it: a compensated weight whose rounding was a tie.
+template <Optimizer Opt>
+void MasterWeights<Opt>::save_weight(StateDict& state, const std::string& prefix, const Group& g, std::size_t i) const {
+  const detail::SavedKeys keys(prefix, "master", g.params()[i].name);
+  if (g.rest(i).data == nullptr) return detail::save_stored(state, keys, g.weight(i), g.extra(), g.layout(), i);
+  const std::vector<float> values = weight_values(g, i);
+  save_values<float>(state, keys.values, values, {g.params()[i].size});
+  if (storage_.masters == amp::masters::kahan)
+    state[prefix + "weight." + g.params()[i].name] = detail::save_view(g.weight(i));
 }
 
 template <Optimizer Opt>
@@ -87,11 +184,10 @@ void MasterWeights<Opt>::expect_loadable(const StateDict& state, const std::stri
     for (std::size_t i = 0; i < g->size(); ++i) {
       if (!g->trains(i)) continue;
       const Param& p = g->params()[i];
-      (void)detail::saved_view(state, prefix + "master." + p.name, g->weight(i), at);
+      (void)detail::SavedValues(state, {prefix, "master", p.name}, p.size, at);
       if (Opt::states == 0 || !state.contains(detail::moment_key<Opt>(prefix, 0, p.name))) continue;
-      const tensor_view shape{nullptr, p.size, dtype::fp32, false, {}};
       for (int k = 0; k < Opt::states; ++k)
-        (void)detail::saved_view(state, detail::moment_key<Opt>(prefix, k, p.name), shape, at);
+        (void)detail::SavedValues(state, {prefix, detail::moment_name<Opt>(k), p.name}, p.size, at);
     }
   }
 }
@@ -112,40 +208,39 @@ void MasterWeights<Opt>::load(const StateDict& state, const std::string& prefix,
     for (std::size_t i = 0; i < g->size(); ++i) {
       if (!g->trains(i)) continue;
       const std::string& name = g->params()[i].name;
-      detail::load_view(state, prefix + "master." + name, g->weight(i), at);
+      load_weight(state, prefix, *g, i, at);
       if (Opt::states == 0 || !state.contains(detail::moment_key<Opt>(prefix, 0, name))) continue;
       g->make_moments();
       g->set_stepped(i, true);
-      for (int k = 0; k < Opt::states; ++k)
-        detail::load_view(state, detail::moment_key<Opt>(prefix, k, name), g->moment(k, i), at);
+      for (int k = 0; k < Opt::states; ++k) {
+        detail::SavedValues saved(state, {prefix, detail::moment_name<Opt>(k), name}, g->params()[i].size, at);
+        if (saved.fits(g->moments(k), g->layout())) {
+          saved.take(g->moment(k, i), g->moments(k).scale(g->layout(), i));
+        } else {
+          put_moment(*g, k, i, saved.floats());
+        }
+      }
     }
-    sync(*g, true);
   }
   skip();
 }
 
 template <Optimizer Opt>
-bool MasterWeights<Opt>::assign(std::string_view name, std::span<const float> values, where at) {
-  for (const auto& g : groups_) {
-    for (std::size_t i = 0; i < g->size(); ++i) {
-      if (g->params()[i].name != name || !g->trains(i)) continue;
-      const auto size = static_cast<std::int64_t>(values.size());
-      expects(
-          size == g->params()[i].size,
-          [&] {
-            return "parameter " + g->params()[i].name + " has " + std::to_string(g->params()[i].size) + " elements, " +
-                   std::to_string(size) + " are given";
-          },
-          at);
-      const tensor_view from[] = {as_view(values.data(), size)};
-      const tensor_view to[] = {g->weight(i)};
-      multi_tensor_apply(exec_, fn::Copy{}, lane::out(to), lane::in(from));
-      const tensor_view low[] = {g->params()[i].value_view()};
-      if (g->has_master(i)) multi_tensor_apply(exec_, fn::Copy{}, lane::out(low), lane::in(from));
-      return true;
-    }
+void MasterWeights<Opt>::load_weight(const StateDict& state, const std::string& prefix, Group& g, std::size_t i,
+                                     where at) {
+  const Param& p = g.params()[i];
+  detail::SavedValues saved(state, {prefix, "master", p.name}, p.size, at);
+  if (storage_.masters == amp::masters::fp16 && g.has_copy(i) && saved.fits(g.extra(), g.layout())) {
+    saved.take(g.weight(i), g.extra().scale(g.layout(), i));
+    detail::write_low(weight_values(g, i), g.copy(i));
+    return;
   }
-  return false;
+  put_weight(g, i, saved.floats());
+  const auto low = state.find(prefix + "weight." + p.name);
+  if (storage_.masters != amp::masters::kahan || !g.has_master(i) || low == state.end()) return;
+  detail::settle_ties(detail::saved_entry(state, low->first, saved_name(p.type),
+                                          static_cast<std::size_t>(p.size) * size_of(p.type), at),
+                      saved.floats(), g.weight(i), g.rest(i));
 }
 
 }  // namespace amp

@@ -17,11 +17,13 @@
 namespace amp {
 
 namespace detail {
-/// Lanes (sum, addend).
+/// Lanes (sum, addend); the sum is first brought to another scale.
 struct AddTo {
+  float factor = 1.f;
+
   template <class V>
   AMP_HD AMP_INLINE void operator()(V& sum, const V& addend) const {
-    sum = sum + addend;
+    sum = factor * sum + addend;
   }
 };
 }  // namespace detail
@@ -29,7 +31,7 @@ struct AddTo {
 template <Optimizer Opt>
 void MasterWeights<Opt>::add_group(GroupSpec<Opt> spec, where at) {
   if (spec.name.empty()) spec.name = std::to_string(groups_.size());
-  auto added = std::make_unique<Group>(std::move(spec), masters_, at);
+  auto added = std::make_unique<Group>(std::move(spec), storage_, at);
   std::unordered_set<const void*> values;
   std::unordered_set<std::string> names;
   for (const auto& g : groups_) {
@@ -45,20 +47,8 @@ void MasterWeights<Opt>::add_group(GroupSpec<Opt> spec, where at) {
         names.insert(p.name).second,
         [&] { return "two parameters are named \"" + p.name + "\"; names tell saved tensors apart"; }, at);
   }
-  sync(*added, false);
+  fill_masters(*added);
   groups_.push_back(std::move(added));
-}
-
-/// Copies all masters of a group: from the low parameters, or rounded into them.
-template <Optimizer Opt>
-void MasterWeights<Opt>::sync(Group& g, bool to_low) {
-  std::vector<tensor_view> masters, low;
-  for (std::size_t i = 0; i < g.size(); ++i) {
-    if (!g.has_master(i)) continue;
-    masters.push_back(g.weight(i));
-    low.push_back(g.copy(i));
-  }
-  multi_tensor_apply(exec_, fn::Copy{}, lane::out(to_low ? low : masters), lane::in(to_low ? masters : low));
 }
 
 template <Optimizer Opt>
@@ -90,25 +80,35 @@ template <Optimizer Opt>
 double MasterWeights<Opt>::norm(float inv_scale) {
   if (!has_stash()) return check(inv_scale).norm;
   materialise(inv_scale);
-  return step_norm(true);
+  return step_norm(true) / stash_scale_;
 }
 
 template <Optimizer Opt>
 template <class Wanted>
 void MasterWeights<Opt>::add_to_stash(float inv_scale, Wanted&& wanted) {
-  std::vector<tensor_view> fresh, fresh_grads, sums, sum_grads;
+  // In its own format the stash stays scaled, by the smaller of the scales that meet in it, so that nothing overflows.
+  const double incoming = 1. / static_cast<double>(inv_scale);
+  const double common = !storage_.low_stash ? 1. : has_stash() ? std::min(incoming, stash_scale_) : incoming;
+  const float factor = storage_.low_stash ? static_cast<float>(common / incoming) : inv_scale;
+  const auto rescale = static_cast<float>(common / stash_scale_);
+  std::vector<tensor_view> fresh, fresh_grads, sums, sum_grads, idle;
   for (const auto& g : groups_) {
     for (std::size_t i = 0; i < g->size(); ++i) {
       const Param& p = g->params()[i];
-      if (!g->trains(i) || !p.has_grad() || !wanted(*g, i)) continue;
+      if (!g->trains(i) || !p.has_grad() || !wanted(*g, i)) {
+        if (g->stashed(i)) idle.push_back(g->stash(i));
+        continue;
+      }
       g->make_stash();
       (g->stashed(i) ? sums : fresh).push_back(g->stash(i));
       (g->stashed(i) ? sum_grads : fresh_grads).push_back(p.grad_view());
       g->mark_stashed(i);
     }
   }
-  multi_tensor_apply(exec_, fn::Copy{}, lane::out(fresh), lane::in(fresh_grads, inv_scale));
-  multi_tensor_apply(exec_, detail::AddTo{}, lane::inout(sums), lane::in(sum_grads, inv_scale));
+  multi_tensor_apply(exec_, fn::Copy{}, lane::out(fresh), lane::in(fresh_grads, factor));
+  multi_tensor_apply(exec_, detail::AddTo{rescale}, lane::inout(sums), lane::in(sum_grads, factor));
+  if (rescale != 1.f) multi_tensor_apply(exec_, detail::AddTo{rescale}, lane::inout(idle), lane::in(idle, 0.f));
+  stash_scale_ = common;
 }
 
 template <Optimizer Opt>
@@ -136,13 +136,14 @@ void MasterWeights<Opt>::step(float inv_scale, float clip) {
   refresh();
   const bool from_stash = materialised_ || has_stash();
   if (from_stash) materialise(inv_scale);
-  const float factor = from_stash ? clip : inv_scale * clip;
+  const float factor = from_stash ? static_cast<float>(static_cast<double>(clip) / stash_scale_) : inv_scale * clip;
   const double norm = wants_norm() ? step_norm(from_stash) * static_cast<double>(factor) : 0.;
   for (auto& g : groups_) {
     g->optimizer.next_step(g->hyper);
     step_group(*g, factor, from_stash, norm);
     g->drop_stash();
   }
+  stash_scale_ = 1.;
   materialised_ = false;
 }
 
@@ -176,28 +177,43 @@ void MasterWeights<Opt>::step_group(Group& g, float factor, bool from_stash, dou
   if (!stateless) g.make_moments();
   lists_.clear();
   g.append(lists_, from_stash, !stateless);
-  const auto weights = lane::inout_with_copy(lists_.weights, lists_.copies);
   const auto grads = lane::in(lists_.grads, factor);
   if constexpr (requires { g.optimizer.stateless(g.hyper); }) {
-    if (stateless) return multi_tensor_apply(exec_, g.optimizer.functor(g.hyper), weights, grads);
+    if (stateless) return run(g, g.optimizer.functor(g.hyper), grads, std::index_sequence<>{});
   }
-  [&]<std::size_t... K>(std::index_sequence<K...>) {
-    const std::tuple moments{lane::inout(lists_.moments[K])...};
-    const StepLanes<exec::any, decltype(weights), decltype(moments), decltype(grads)> step{
-        exec_, weights, moments, grads, lists_.first, lists_.parameter, g.size(), grad_norm};
-    const auto functor = [&] {
-      if constexpr (TensorOptimizer<Opt>) {
-        return g.optimizer.functor(g.hyper, step);
-      } else if constexpr (requires { g.optimizer.functor(g.hyper, lists_.first.data()); }) {
-        return g.optimizer.functor(g.hyper, lists_.first.data());
-      } else {
-        return g.optimizer.functor(g.hyper);
-      }
-    }();
-    multi_tensor_apply(exec_, functor, weights, std::get<K>(moments)..., grads);
+  const auto moments = std::make_index_sequence<static_cast<std::size_t>(Opt::states)>{};
+  if constexpr (TensorOptimizer<Opt>) {
+    const auto functor = [&]<std::size_t... K>(std::index_sequence<K...>) {
+      const auto weights = g.weight_lane(lists_, lane::pass::read);
+      const std::tuple lanes{g.moment_lane(lists_, static_cast<int>(K), lane::pass::read)...};
+      const StepLanes<exec::any, decltype(weights), decltype(lanes), decltype(grads)> step{
+          exec_, weights, lanes, grads, lists_.first, lists_.parameter, g.size(), grad_norm};
+      return g.optimizer.functor(g.hyper, step);
+    }
+    (moments);
+    run(g, functor, grads, moments);
+  } else if constexpr (requires { g.optimizer.functor(g.hyper, lists_.first.data()); }) {
+    run(g, g.optimizer.functor(g.hyper, lists_.first.data()), grads, moments);
+  } else {
+    run(g, g.optimizer.functor(g.hyper), grads, moments);
   }
-  (std::make_index_sequence<static_cast<std::size_t>(Opt::states)>{});
   g.mark_stepped(from_stash);
+}
+
+/// One pass over the lists; two where scales have to be known before anything can be stored.
+template <Optimizer Opt>
+template <class Functor, class Grads, std::size_t... K>
+void MasterWeights<Opt>::run(Group& g, const Functor& functor, const Grads& grads, std::index_sequence<K...>) {
+  const auto pass = [&](lane::pass work) {
+    multi_tensor_apply(exec_, functor, g.weight_lane(lists_, work), g.moment_lane(lists_, static_cast<int>(K), work)...,
+                       grads);
+  };
+  if (g.needs_measuring(lists_)) {
+    pass(lane::pass::measure);
+    g.find_scales(lists_);
+  }
+  pass(lane::pass::store);
+  g.take_scales(lists_);
 }
 
 template <Optimizer Opt>
@@ -206,59 +222,8 @@ void MasterWeights<Opt>::zero_grad(zeroing how) {
     for (std::size_t i = 0; i < g->size(); ++i) g->zero_grad(i, how);
     g->drop_stash();
   }
+  stash_scale_ = 1.;
   materialised_ = false;
-}
-
-template <Optimizer Opt>
-template <class F>
-void MasterWeights<Opt>::for_each_master(F&& fn, float inv_scale) {
-  refresh();
-  materialise(inv_scale);
-  std::vector<float> widened;
-  for (const auto& g : groups_) {
-    for (std::size_t i = 0; i < g->size(); ++i) {
-      if (!g->trains(i)) continue;
-      const tensor_view w = g->weight(i);
-      const auto size = static_cast<std::size_t>(w.size);
-      std::span<const float> value(static_cast<const float*>(w.data), w.type == dtype::fp32 ? size : 0);
-      if (w.type != dtype::fp32) {  // no master: show what the step will widen
-        widened.resize(size);
-        const tensor_view out[] = {{widened.data(), w.size, dtype::fp32, false, w.name}};
-        const tensor_view in[] = {w};
-        multi_tensor_apply(exec_, fn::Copy{}, lane::out(out), lane::in(in));
-        value = widened;
-      }
-      const auto* grad = static_cast<const float*>(g->stashed(i) ? g->stash(i).data : nullptr);
-      fn(MasterView{w.name, value, {grad, grad == nullptr ? 0 : size}});
-    }
-  }
-}
-
-template <Optimizer Opt>
-std::vector<Param> MasterWeights<Opt>::master_params(where at) const {
-  std::vector<Param> all;
-  for (const auto& g : groups_) {
-    for (std::size_t i = 0; i < g->size(); ++i) {
-      if (!g->trains(i)) continue;
-      const tensor_view w = g->weight(i);
-      expects(
-          w.type == dtype::fp32,
-          [&] { return "parameter " + g->params()[i].name + " has no fp32 master; use for_each_master(fn)"; }, at);
-      Param p = g->params()[i];
-      p.value = w.data, p.type = dtype::fp32;
-      p.grad = g->stashed(i) ? g->stash(i).data : nullptr, p.grad_type = dtype::fp32;
-      all.push_back(std::move(p));
-    }
-  }
-  return all;
-}
-
-template <Optimizer Opt>
-std::vector<Param> MasterWeights<Opt>::params() {
-  refresh();
-  std::vector<Param> all;
-  for (const auto& g : groups_) all.insert(all.end(), g->params().begin(), g->params().end());
-  return all;
 }
 
 }  // namespace amp

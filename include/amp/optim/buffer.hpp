@@ -1,31 +1,30 @@
-/// Zeroed fp32 memory for masters, moments and materialised gradients.
+/// Zeroed memory for masters, moments and gradients that are put aside.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <new>
-#include <span>
 
 namespace amp::detail {
 
-/// `size` floats, all +0, aligned for the widest vectors. calloc'd: pages that nothing touches cost no memory, so the
+/// `size` bytes, all 0, aligned for the widest vectors. calloc'd: pages that nothing touches cost no memory, so the
 /// moments of a parameter that never gets a gradient are free.
-class FloatBuffer {
+class StateBuffer {
  public:
-  FloatBuffer() = default;
+  StateBuffer() = default;
   /// `shift` moves the start by some cache lines: streams that are walked in step should not share their low 12 address
   /// bits, or loads wait for unrelated stores.
-  explicit FloatBuffer(std::int64_t size, int shift = 0) : size_(size) {
+  explicit StateBuffer(std::size_t size, int shift = 0) : size_(size) {
     const std::size_t lead = 64 + static_cast<std::size_t>(shift) * 64;
-    memory_.reset(std::calloc(static_cast<std::size_t>(size) * sizeof(float) + lead, 1));
+    memory_.reset(std::calloc(size + lead, 1));
     if (!memory_) throw std::bad_alloc();
     const auto address = reinterpret_cast<std::uintptr_t>(memory_.get());
-    data_ = reinterpret_cast<float*>((address + 63) / 64 * 64 + static_cast<std::uintptr_t>(shift) * 64);
+    data_ = reinterpret_cast<std::byte*>((address + 63) / 64 * 64 + static_cast<std::uintptr_t>(shift) * 64);
   }
 
-  [[nodiscard]] float* data() const noexcept { return data_; }
-  [[nodiscard]] std::int64_t size() const noexcept { return size_; }
+  [[nodiscard]] std::byte* data() const noexcept { return data_; }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] bool empty() const noexcept { return data_ == nullptr; }
 
  private:
@@ -33,8 +32,8 @@ class FloatBuffer {
     void operator()(void* p) const noexcept { std::free(p); }
   };
   std::unique_ptr<void, Free> memory_;
-  float* data_ = nullptr;
-  std::int64_t size_ = 0;
+  std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
 };
 
 }  // namespace amp::detail

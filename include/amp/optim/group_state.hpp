@@ -1,10 +1,13 @@
 /// One parameter group as it is stored: masters, moments and gradients put aside, beside the parameters themselves.
 #pragma once
+#include <algorithm>
 #include <amp/core/check.hpp>
 #include <amp/half_traits.hpp>
 #include <amp/optim/buffer.hpp>
 #include <amp/optim/concepts.hpp>
 #include <amp/optim/param_source.hpp>
+#include <amp/optim/storage.hpp>
+#include <amp/optim/stored.hpp>
 #include <amp/tensor/param.hpp>
 #include <amp/tensor/view.hpp>
 #include <array>
@@ -13,6 +16,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -28,42 +32,73 @@ struct GroupSpec {
 
 namespace detail {
 
-/// The lists of one pass over a group: what is stepped, its low copies, its moments, its gradients.
-template <int States>
-struct StepLists {
-  std::vector<tensor_view> weights, copies, grads;
-  std::array<std::vector<tensor_view>, static_cast<std::size_t>(States)> moments;
-  std::vector<std::uint8_t> first;     ///< 1: this tensor has no state yet
-  std::vector<std::size_t> parameter;  ///< index in the group
-
-  void clear() {
-    weights.clear(), copies.clear(), grads.clear(), first.clear(), parameter.clear();
-    for (auto& list : moments) list.clear();
-  }
-};
+/// A number for a name, the same in every run: streams of random bits are told apart by it.
+[[nodiscard]] constexpr std::uint32_t name_hash(std::string_view name) noexcept {
+  std::uint32_t hash = 2166136261u;  // FNV-1a
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
+  return hash;
+}
+/// Whether an optimizer's k-th state is a sum of squares, whose root is what fits an 8-bit format.
+template <class Opt>
+constexpr bool holds_squares(int k) noexcept {
+  if constexpr (requires { Opt::squares[0]; }) return Opt::squares[k];
+  return false;
+}
+/// throws  amp::error naming a parameter that cannot be trained
+inline void expect_trainable(const Param& p, const storage_options& storage, where at) {
+  expects(
+      p.size >= 0 && (p.value != nullptr || p.size == 0), [&] { return "parameter " + p.name + " has no value"; }, at);
+  if (!p.requires_grad) return;
+  expects(
+      known(p.type) && size_of(p.type) > 1,
+      [&] {
+        return "parameter " + p.name + " is " + std::string(amp::name(p.type)) +
+               "; trained parameters are fp32, fp16 or bf16";
+      },
+      at);
+  expects(
+      storage.masters != masters::remainder || p.type != dtype::fp16,
+      [&] {
+        return "parameter " + p.name +
+               " is fp16; a 16-bit remainder completes bf16 only, use masters::fp32 or masters::kahan";
+      },
+      at);
+}
 
 template <Optimizer Opt>
 class GroupState {
  public:
   static constexpr int states = Opt::states;
 
-  /// throws  amp::error if an option is out of range or there is no source
-  GroupState(GroupSpec<Opt> spec, bool masters, where at)
-      : optimizer(spec.options), hyper(spec.options, at), name(std::move(spec.name)), source_(std::move(spec.source)) {
+  /// throws  amp::error if an option is out of range, there is no source, or a parameter cannot be trained
+  GroupState(GroupSpec<Opt> spec, const storage_options& storage, where at)
+      : optimizer(spec.options),
+        hyper(spec.options, at),
+        name(std::move(spec.name)),
+        storage_(storage),
+        source_(std::move(spec.source)) {
     expects(source_ != nullptr, "a parameter group needs a source of parameters; an empty FixedParams is legal", at);
     params_ = source_->refresh();
-    std::int64_t total = 0;
+    layout_.gaps = !storage.flat;
+    layout_.per = storage.scales;
     bool any_low = false;
     for (const Param& p : params_) {
-      expects(
-          p.size >= 0 && (p.value != nullptr || p.size == 0), [&] { return "parameter " + p.name + " has no value"; },
-          at);
-      offsets_.push_back(total);
-      total += (p.size + 15) / 16 * 16;  // every tensor starts on a cache line
-      any_low |= p.requires_grad && p.type != dtype::fp32;
+      expect_trainable(p, storage, at);
+      layout_.add(p.requires_grad ? p.size : 0);
+      trained_.push_back(p.requires_grad);
+      hashes_.push_back(name_hash(p.name));
+      any_low |= low(p);
     }
-    total_ = total;
-    if (masters && any_low) master_ = FloatBuffer(total_, 0);
+    for (const Param& p : params_) {
+      expects(
+          !storage.flat || p.type == params_[0].type,
+          [&] {
+            return "group \"" + name + "\" mixes " + std::string(amp::name(params_[0].type)) + " and " +
+                   std::string(amp::name(p.type)) + " (" + p.name + "); flat masters need parameters of one type";
+          },
+          at);
+    }
+    if (any_low) extra_ = make_extra();
     stepped_.assign(params_.size(), false);
     stashed_.assign(params_.size(), false);
   }
@@ -72,46 +107,64 @@ class GroupState {
   void refresh(where at = where::here()) {
     params_ = source_->refresh();
     expects(
-        params_.size() == offsets_.size(),
+        params_.size() == size(),
         [&] {
-          return "the number of parameters of group \"" + name + "\" changed from " + std::to_string(offsets_.size()) +
-                 " to " + std::to_string(params_.size()) + "; add a group instead";
+          return "the number of parameters of group \"" + name + "\" changed from " + std::to_string(size()) + " to " +
+                 std::to_string(params_.size()) + "; add a group instead";
         },
         at);
+    for (std::size_t i = 0; i < size(); ++i) {
+      expects(
+          trained_[i] || !params_[i].requires_grad,
+          [&] {
+            return "parameter " + params_[i].name +
+                   " did not require a gradient when its group was made and has no state; add it in a group of its own";
+          },
+          at);
+    }
   }
 
   [[nodiscard]] std::span<const Param> params() const noexcept { return params_; }
-  [[nodiscard]] std::size_t size() const noexcept { return offsets_.size(); }
+  [[nodiscard]] std::size_t size() const noexcept { return layout_.element.size(); }
   [[nodiscard]] bool trains(std::size_t i) const noexcept { return params_[i].requires_grad; }
-  [[nodiscard]] bool has_master(std::size_t i) const noexcept {
-    return !master_.empty() && params_[i].requires_grad && params_[i].type != dtype::fp32;
+  /// Whether bits beyond the low parameter are kept; gradients are then used once and not summed by the model.
+  [[nodiscard]] bool has_master(std::size_t i) const noexcept { return !extra_.empty() && low(params_[i]); }
+  /// The same in a tensor of its own.
+  [[nodiscard]] bool has_copy(std::size_t i) const noexcept {
+    return has_master(i) && (storage_.masters == masters::fp32 || storage_.masters == masters::fp16);
   }
   [[nodiscard]] bool stepped(std::size_t i) const noexcept { return stepped_[i]; }
   [[nodiscard]] bool stashed(std::size_t i) const noexcept { return stashed_[i]; }
   [[nodiscard]] bool any_stashed() const noexcept {
-    for (const bool s : stashed_)
-      if (s) return true;
-    return false;
+    return std::any_of(stashed_.begin(), stashed_.end(), [](bool s) { return s; });
   }
 
-  /// What the optimizer really steps: the master, or the parameter where it has none.
+  /// What the optimizer really steps: the master, or the parameter where it has none in a tensor of its own.
   [[nodiscard]] tensor_view weight(std::size_t i) const noexcept {
-    return has_master(i) ? part(master_, i) : params_[i].value_view();
+    return has_copy(i) ? part(extra_, i) : params_[i].value_view();
   }
   /// The low copy of a master; null data where there is none.
   [[nodiscard]] tensor_view copy(std::size_t i) const noexcept {
-    if (has_master(i)) return params_[i].value_view();
-    return {nullptr, params_[i].size, dtype::fp32, false, params_[i].name};
+    return has_copy(i) ? params_[i].value_view() : none(i);
   }
-  [[nodiscard]] tensor_view moment(int k, std::size_t i) const noexcept {
-    return part(moments_[static_cast<std::size_t>(k)], i);
+  /// What completes a low weight; null data where there is none.
+  [[nodiscard]] tensor_view rest(std::size_t i) const noexcept {
+    return has_master(i) && !has_copy(i) ? part(extra_, i) : none(i);
   }
-  [[nodiscard]] tensor_view stash(std::size_t i) const noexcept { return part(stash_, i); }
+  [[nodiscard]] tensor_view moment(int k, std::size_t i) const noexcept { return part(moments(k), i); }
+  [[nodiscard]] const StoredArray& moments(int k) const noexcept { return moments_[static_cast<std::size_t>(k)]; }
+  [[nodiscard]] const StoredArray& extra() const noexcept { return extra_; }
+  [[nodiscard]] const StoredLayout& layout() const noexcept { return layout_; }
+  [[nodiscard]] tensor_view stash(std::size_t i) const noexcept {
+    const tensor_view wide = part(stash_, i);
+    return storage_.low_stash ? tensor_view{wide.data, wide.size, params_[i].type, false, wide.name} : wide;
+  }
 
   void make_moments() {
     for (int k = 0; k < states; ++k) {
       auto& moment = moments_[static_cast<std::size_t>(k)];
-      if (moment.empty()) moment = FloatBuffer(total_, 3 + 5 * k);
+      const dtype type = storage_.moments[k];
+      if (moment.empty()) moment = StoredArray(type, layout_, 3 + 5 * k, holds_squares<Opt>(k) && size_of(type) == 1);
     }
   }
   /// As before the first step.
@@ -120,7 +173,10 @@ class GroupState {
     stepped_.assign(stepped_.size(), false);
   }
   void make_stash() {
-    if (stash_.empty()) stash_ = FloatBuffer(total_, 1);
+    if (!stash_.empty()) return;
+    const bool narrow = storage_.low_stash && std::none_of(params_.begin(), params_.end(),
+                                                           [](const Param& p) { return p.type == dtype::fp32; });
+    stash_ = StoredArray(narrow ? dtype::bf16 : dtype::fp32, layout_, 1);
   }
   void mark_stashed(std::size_t i) { stashed_[i] = true; }
   void drop_stash() {
@@ -130,17 +186,25 @@ class GroupState {
   }
   void zero_grad(std::size_t i, zeroing how) { source_->zero_grad(i, how); }
 
+  /// Appends one tensor's weight and what belongs to it.
+  void append_weight(StepLists<states>& lists, std::size_t i) const {
+    lists.weights.add(weight(i), extra_.scale(layout_, i));
+    lists.copies.push_back(copy(i));
+    lists.rest.push_back(rest(i));
+    lists.stream.push_back(hashes_[i] | static_cast<std::uint64_t>(hyper.step) << 32);
+  }
+  void append_moment(StepLists<states>& lists, int k, std::size_t i) const {
+    lists.moments[static_cast<std::size_t>(k)].add(moment(k, i), moments(k).scale(layout_, i));
+  }
   /// Appends the tensors that have a gradient, in the stash or in the model.
   void append(StepLists<states>& lists, bool from_stash, bool with_moments) const {
     for (std::size_t i = 0; i < size(); ++i) {
       if (!has_grad(i, from_stash)) continue;
-      lists.weights.push_back(weight(i));
-      lists.copies.push_back(copy(i));
+      append_weight(lists, i);
       lists.grads.push_back(from_stash ? stash(i) : params_[i].grad_view());
       lists.first.push_back(stepped_[i] ? 0 : 1);
       lists.parameter.push_back(i);
-      for (int k = 0; with_moments && k < states; ++k)
-        lists.moments[static_cast<std::size_t>(k)].push_back(moment(k, i));
+      for (int k = 0; with_moments && k < states; ++k) append_moment(lists, k, i);
     }
   }
   /// From now on the tensors that `append` gave have a state.
@@ -150,25 +214,81 @@ class GroupState {
   }
   void set_stepped(std::size_t i, bool on) { stepped_[i] = on; }
 
+  /// The lanes of a pass over lists that this group appended to.
+  [[nodiscard]] lane::weights weight_lane(StepLists<states>& lists, lane::pass work) const {
+    static constexpr completion forms[] = {completion::none,   completion::remainder, completion::compensation,
+                                           completion::random, completion::scale,     completion::none};
+    const completion form = forms[static_cast<std::size_t>(storage_.masters)];
+    lane::draw_list draws{};
+    if (form == completion::random) draws = {storage_.seed, lists.stream};
+    return {lists.weights.views,
+            lists.copies,
+            lists.rest,
+            form,
+            lists.weights.scales(layout_.block(), false, work),
+            draws,
+            work};
+  }
+  [[nodiscard]] lane::moments moment_lane(StepLists<states>& lists, int k, lane::pass work) const {
+    StoredList& list = lists.moments[static_cast<std::size_t>(k)];
+    lane::draw_list draws{};
+    if (storage_.stochastic_moments)
+      draws = {storage_.seed + 0x9e3779b97f4a7c15u * static_cast<unsigned>(k + 1), lists.stream};
+    return {list.views, list.scales(layout_.block(), moments(k).root(), work), draws, work};
+  }
+  /// Whether the lists' scales are found by a pass of their own.
+  [[nodiscard]] bool needs_measuring(const StepLists<states>& lists) const noexcept {
+    const auto needs = [&](const StoredList& list) { return list.needs_measuring(layout_.block()); };
+    return needs(lists.weights) || std::any_of(lists.moments.begin(), lists.moments.end(), needs);
+  }
+  void find_scales(StepLists<states>& lists) const {
+    lists.weights.find_next(false);
+    for (int k = 0; k < states; ++k) lists.moments[static_cast<std::size_t>(k)].find_next(moments(k).root());
+  }
+  void take_scales(StepLists<states>& lists) const {
+    lists.weights.take_next();
+    for (auto& list : lists.moments) list.take_next();
+  }
+
   Opt optimizer;
   typename Opt::group hyper;
   std::string name;
 
  private:
+  [[nodiscard]] static bool low(const Param& p) noexcept { return p.requires_grad && p.type != dtype::fp32; }
   [[nodiscard]] bool has_grad(std::size_t i, bool from_stash) const noexcept {
     return trains(i) && (from_stash ? stashed(i) : params_[i].has_grad());
   }
-  [[nodiscard]] tensor_view part(const FloatBuffer& buffer, std::size_t i) const noexcept {
-    return {buffer.data() + offsets_[i], params_[i].size, dtype::fp32, false, params_[i].name};
+  [[nodiscard]] tensor_view none(std::size_t i) const noexcept {
+    return {nullptr, params_[i].size, dtype::fp32, false, params_[i].name};
+  }
+  [[nodiscard]] tensor_view part(const StoredArray& array, std::size_t i) const noexcept {
+    return array.view(layout_, i, params_[i].size, params_[i].name);
+  }
+  [[nodiscard]] StoredArray make_extra() const {
+    switch (storage_.masters) {
+      case masters::fp32:
+        return StoredArray(dtype::fp32, layout_, 0);
+      case masters::fp16:
+        return StoredArray(dtype::fp16, layout_, 0);
+      case masters::remainder:
+      case masters::kahan:
+        return StoredArray(dtype::bf16, layout_, 0);
+      case masters::stochastic:
+      case masters::none:
+        break;
+    }
+    return {};
   }
 
+  storage_options storage_;
   std::shared_ptr<ParamSource> source_;
   std::span<const Param> params_;
-  std::vector<std::int64_t> offsets_;
-  std::int64_t total_ = 0;
-  FloatBuffer master_, stash_;
-  std::array<FloatBuffer, static_cast<std::size_t>(states)> moments_;
-  std::vector<bool> stepped_, stashed_;
+  StoredLayout layout_;
+  StoredArray extra_, stash_;  // extra: masters, remainders or compensations
+  std::array<StoredArray, static_cast<std::size_t>(states)> moments_;
+  std::vector<bool> trained_, stepped_, stashed_;
+  std::vector<std::uint32_t> hashes_;
 };
 
 }  // namespace detail

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,7 +14,7 @@
 
 namespace amp {
 
-/// One saved array. `type` is safetensors' name of it: F32, F64, F16, BF16, I64.
+/// One saved array. `type` is safetensors' name of it: F32, F64, F16, BF16, F8_E4M3, I64.
 struct SavedTensor {
   std::string type;
   std::vector<std::int64_t> shape;
@@ -24,7 +25,30 @@ using StateDict = std::map<std::string, SavedTensor>;
 
 /// The name of a storage format in saved state.
 [[nodiscard]] constexpr std::string_view saved_name(dtype t) noexcept {
-  return t == dtype::fp32 ? "F32" : t == dtype::fp16 ? "F16" : "BF16";
+  switch (t) {
+    case dtype::fp32:
+      return "F32";
+    case dtype::fp16:
+      return "F16";
+    case dtype::bf16:
+      return "BF16";
+    case dtype::e4m3:
+      return "F8_E4M3";
+    case dtype::e5m2:
+      return "F8_E5M2";
+    case dtype::e4m3fnuz:
+      return "F8_E4M3FNUZ";
+    case dtype::e5m2fnuz:
+      return "F8_E5M2FNUZ";
+  }
+  return "";
+}
+/// The storage format of a name in saved state; none for doubles, integers and unknown names.
+[[nodiscard]] constexpr std::optional<dtype> saved_dtype(std::string_view type) noexcept {
+  for (const dtype t :
+       {dtype::fp32, dtype::fp16, dtype::bf16, dtype::e4m3, dtype::e5m2, dtype::e4m3fnuz, dtype::e5m2fnuz})
+    if (saved_name(t) == type) return t;
+  return std::nullopt;
 }
 
 namespace detail {
