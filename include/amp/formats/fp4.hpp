@@ -2,8 +2,8 @@
 #pragma once
 #include <amp/formats/layout.hpp>
 #include <amp/formats/low_float.hpp>
-#include <functional>
 #include <limits>
+#include <string_view>
 #include <type_traits>
 
 namespace amp {
