@@ -1,0 +1,247 @@
+/// The row kernels behind layer_norm and rms_norm.
+#pragma once
+#include <algorithm>
+#include <amp/core/config.hpp>
+#include <amp/nn/rows.hpp>
+#include <amp/simd/load.hpp>
+#include <amp/simd/math.hpp>
+#include <amp/tensor/matrix.hpp>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace amp::nn {
+
+/// What a forward pass leaves for its backward pass, one float a row; either may be null if it is not wanted.
+struct norm_saved {
+  float* mean = nullptr;  ///< layer_norm only; the memory-efficient backward pass does without
+  float* rstd = nullptr;  ///< 1 / sqrt(variance + eps)
+};
+
+/// Where gradients go; any of them may be absent (no data), and is then not computed.
+struct norm_gradients {
+  matrix_view dx = {};
+  tensor_view dgamma = {}, dbeta = {};
+};
+
+/// A row's distance from its mean, in two parts: `mean` is what is saved, `rest` what fp32 could not hold of it. With
+/// both, a row that lies far from 0 keeps its digits.
+struct center {
+  float mean, rest;
+
+  template <class V>
+  AMP_INLINE V operator()(const V& x) const {
+    return (x - V(mean)) - V(rest);
+  }
+};
+
+/// The mean, on differences from the row's first element: exact for a constant row.
+template <class V>
+AMP_INLINE float mean_of(RowReader<V>& x, std::int64_t columns) {
+  const float first = *x.at(0, std::min(segment, columns));
+  double sum[1] = {};
+  for_each_segment(columns, [&](std::int64_t begin, std::int64_t n) AMP_LAMBDA {
+    const float* from = x.at(begin, n);
+    lane_sums<V>(
+        n, [&](std::int64_t i, auto part, V(&out)[1]) AMP_LAMBDA { out[0] = simd::load<V>(from + i, part) - V(first); },
+        sum);
+  });
+  return static_cast<float>(static_cast<double>(first) + sum[0] / static_cast<double>(columns));
+}
+
+/// Sum and sum of squares of a row's differences from `mean`.
+template <class V>
+AMP_INLINE void sums_about(RowReader<V>& x, std::int64_t columns, float mean, double (&sum)[2]) {
+  for_each_segment(columns, [&](std::int64_t begin, std::int64_t n) AMP_LAMBDA {
+    const float* from = x.at(begin, n);
+    lane_sums<V>(
+        n,
+        [&](std::int64_t i, auto part, V(&out)[2]) AMP_LAMBDA {
+          const V d = simd::load<V>(from + i, part) - V(mean);
+          out[0] = d;
+          out[1] = d * d;
+        },
+        sum);
+  });
+}
+
+/// y = (x - mean) / sqrt(variance + eps) * gamma + beta by rows; without `Centered` no mean, and x^2 for the variance.
+template <bool Centered>
+struct norm_forward {
+  struct args {
+    matrix_view y, x;
+    const float *gamma, *beta;
+    float eps;
+    norm_saved saved;
+    row_blocks blocks;
+  };
+  template <class V>
+  AMP_INLINE static void run(const args& a, std::int64_t block) {
+    RowReader<V> x(a.x);
+    RowWriter<V> y(a.y);
+    const std::int64_t columns = a.x.columns;
+    const double count = static_cast<double>(columns);
+    for (std::int64_t r = a.blocks.begin(block); r < a.blocks.end(block); ++r) {
+      x.row(r);
+      y.row(r);
+      center around{0.f, 0.f};
+      if constexpr (Centered) around.mean = mean_of<V>(x, columns);
+      double sum[2] = {};
+      sums_about<V>(x, columns, around.mean, sum);
+      double variance = sum[1] / count;
+      if constexpr (Centered) {
+        around.rest = static_cast<float>(sum[0] / count);
+        variance -= (sum[0] / count) * (sum[0] / count);  // tiny: no cancellation
+        variance = variance < 0 ? 0 : variance;
+      }
+      const auto rstd = static_cast<float>(1.0 / __builtin_sqrt(variance + static_cast<double>(a.eps)));
+      if (a.saved.mean != nullptr) a.saved.mean[r] = around.mean;
+      if (a.saved.rstd != nullptr) a.saved.rstd[r] = rstd;
+      for_each_segment(columns, [&](std::int64_t begin, std::int64_t n) AMP_LAMBDA {
+        const float* from = x.at(begin, n);
+        float* to = y.at(begin);
+        const float *gamma = a.gamma + begin, *beta = a.beta + begin;
+        for_each_vector<V>(n, [&](std::int64_t i, auto part) AMP_LAMBDA {
+          const V xhat = around(simd::load<V>(from + i, part)) * V(rstd);
+          V out = xhat * simd::load<V>(gamma + i, part);
+          if constexpr (Centered) out = out + simd::load<V>(beta + i, part);
+          simd::store(to + i, out, part);
+        });
+        y.commit(begin, n);
+      });
+    }
+  }
+};
+
+/// Gradients by rows, and partial sums of dgamma and dbeta by blocks of rows.
+/// dx = rstd (dxhat - mean(dxhat) - xhat mean(dxhat xhat)) with dxhat = dy gamma
+template <bool Centered>
+struct norm_backward {
+  struct args {
+    matrix_view dx, dy;
+    matrix_view source;         ///< x, or y in the memory-efficient form
+    bool from_output;           ///< source is y
+    const float *gamma, *beta;  ///< from_output: gamma is clamped away from 0
+    const float* scale;         ///< gamma as it is
+    norm_saved saved;
+    row_blocks blocks;
+    float* partial;  ///< [block][2][columns], zeroed; null if neither sum is wanted
+  };
+  template <class V>
+  AMP_INLINE static void run(const args& a, std::int64_t block) {
+    RowReader<V> source(a.source), dy(a.dy);
+    RowWriter<V> dx(a.dx);
+    const std::int64_t columns = a.source.columns;
+    const double count = static_cast<double>(columns);
+    float* const dgamma = a.partial == nullptr ? nullptr : a.partial + block * 2 * columns;
+    for (std::int64_t r = a.blocks.begin(block); r < a.blocks.end(block); ++r) {
+      source.row(r);
+      dy.row(r);
+      dx.row(r);
+      const float rstd = a.saved.rstd[r];
+      center around{0.f, 0.f};
+      if constexpr (Centered) {
+        if (!a.from_output) {
+          around.mean = a.saved.mean[r];
+          double rest[2] = {};
+          sums_about<V>(source, columns, around.mean, rest);
+          around.rest = static_cast<float>(rest[0] / count);
+        }
+      }
+      // xhat at an element of a segment
+      const auto normalized = [&](const float* from, std::int64_t begin, std::int64_t i, auto part) AMP_LAMBDA {
+        const V value = simd::load<V>(from + i, part);
+        if (!a.from_output) return around(value) * V(rstd);
+        return (value - simd::load<V>(a.beta + begin + i, part)) / simd::load<V>(a.gamma + begin + i, part);
+      };
+      double sum[2] = {};
+      for_each_segment(columns, [&](std::int64_t begin, std::int64_t n) AMP_LAMBDA {
+        const float *from = source.at(begin, n), *grad = dy.at(begin, n);
+        lane_sums<V>(
+            n,
+            [&](std::int64_t i, auto part, V(&out)[2]) AMP_LAMBDA {
+              const V dxhat = simd::load<V>(grad + i, part) * simd::load<V>(a.scale + begin + i, part);
+              out[0] = dxhat;
+              out[1] = dxhat * normalized(from, begin, i, part);
+            },
+            sum);
+      });
+      const auto mean_dxhat = static_cast<float>(sum[0] / count);
+      const auto mean_product = static_cast<float>(sum[1] / count);
+      for_each_segment(columns, [&](std::int64_t begin, std::int64_t n) AMP_LAMBDA {
+        const float *from = source.at(begin, n), *grad = dy.at(begin, n);
+        float* to = a.dx.data == nullptr ? nullptr : dx.at(begin);
+        for_each_vector<V>(n, [&](std::int64_t i, auto part) AMP_LAMBDA {
+          const V g = simd::load<V>(grad + i, part);
+          const V xhat = normalized(from, begin, i, part);
+          if (dgamma != nullptr) {
+            float *first = dgamma + begin + i, *second = first + columns;
+            simd::store(first, simd::load<V>(first, part) + g * xhat, part);
+            simd::store(second, simd::load<V>(second, part) + g, part);
+          }
+          if (to == nullptr) return;
+          V inner = g * simd::load<V>(a.scale + begin + i, part);
+          if constexpr (Centered) inner = inner - V(mean_dxhat);
+          simd::store(to + i, V(rstd) * (inner - xhat * V(mean_product)), part);
+        });
+        if (to != nullptr) dx.commit(begin, n);
+      });
+    }
+  }
+};
+
+template <bool Centered, exec::HostExecutor E>
+void run_norm_forward(const E& executor, const matrix_view& y, const matrix_view& x, const tensor_view& gamma,
+                      const tensor_view& beta, float eps, norm_saved saved, where at) {
+  expects_matrix(x, x.rows, x.columns, "x", false, at);
+  expects_matrix(y, x.rows, x.columns, "y", true, at);
+  expects_vector(gamma, x.columns, "gamma", false, at);
+  expects_vector(beta, x.columns, "beta", false, at);
+  expects(
+      eps >= 0.f, [&] { return "eps is " + std::to_string(eps) + "; it must not be negative"; }, at);
+  expects(x.columns > 0 || x.rows == 0, "rows without elements have no mean; give at least one column", at);
+  if (x.rows == 0) return;
+  const Floats scale(gamma, x.columns, 1.f), shift(beta, x.columns, 0.f);
+  const auto blocks = independent_blocks(x.rows, x.columns);
+  run_items<norm_forward<Centered>>(
+      executor, blocks.count(), x.rows * x.columns,
+      typename norm_forward<Centered>::args{y, x, scale.data(), shift.data(), eps, saved, blocks});
+}
+
+template <bool Centered, exec::HostExecutor E>
+void run_norm_backward(const E& executor, const norm_gradients& grads, const matrix_view& dy, const matrix_view& source,
+                       bool from_output, const tensor_view& gamma, const tensor_view& beta, float clamp,
+                       norm_saved saved, where at) {
+  const std::int64_t rows = source.rows, columns = source.columns;
+  expects_matrix(source, rows, columns, from_output ? "y" : "x", false, at);
+  expects_matrix(dy, rows, columns, "dy", false, at);
+  if (grads.dx.data != nullptr) expects_matrix(grads.dx, rows, columns, "dx", true, at);
+  expects_vector(gamma, columns, "gamma", false, at);
+  expects_vector(beta, columns, "beta", false, at);
+  expects_vector(grads.dgamma, columns, "dgamma", true, at);
+  expects_vector(grads.dbeta, columns, "dbeta", true, at);
+  expects(rows == 0 || saved.rstd != nullptr, "the backward pass needs rstd, which the forward pass saves", at);
+  expects(rows == 0 || !Centered || from_output || saved.mean != nullptr,
+          "the backward pass needs mean, which the forward pass saves", at);
+  const Floats scale(gamma, columns, 1.f), shift(beta, columns, 0.f);
+  std::vector<float> clamped;
+  if (from_output) {
+    clamped.assign(scale.data(), scale.data() + columns);
+    for (float& g : clamped) {
+      if (!(__builtin_fabsf(g) >= clamp)) g = g < 0.f ? -clamp : clamp;  // 0 counts as positive
+    }
+  }
+  const auto blocks = summed_blocks(rows);
+  const bool sums = grads.dgamma.data != nullptr || grads.dbeta.data != nullptr;
+  std::vector<float> partial(sums ? static_cast<std::size_t>(blocks.count() * 2 * columns) : 0);
+  using backward = norm_backward<Centered>;
+  const typename backward::args args{
+      grads.dx,     dy,           source, from_output, from_output ? clamped.data() : scale.data(),
+      shift.data(), scale.data(), saved,  blocks,      sums ? partial.data() : nullptr};
+  run_items<backward>(executor, blocks.count(), rows * columns, args);
+  if (!sums) return;
+  run_items<column_sums>(executor, 2, 2 * blocks.count() * columns,
+                         column_sums::args{partial.data(), blocks.count(), 2, columns, {grads.dgamma, grads.dbeta}});
+}
+
+}  // namespace amp::nn
