@@ -6,6 +6,7 @@
 #include <amp/apply/plan.hpp>
 #include <amp/core/check.hpp>
 #include <amp/tensor/list.hpp>
+#include <array>
 #include <concepts>
 #include <cstdint>
 #include <ranges>
@@ -128,6 +129,23 @@ inline void check_copies(std::int64_t index, tensor_list masters, tensor_list co
   }
 }
 
+/// Tensors of one index lie at the same place or apart: else the bits would depend on the order of the work.
+inline void check_overlap(std::int64_t i, tensor_list a, std::int64_t j, tensor_list b, where at) {
+  const auto begin = [](const tensor_view& t) { return reinterpret_cast<std::uintptr_t>(t.data); };
+  const auto bytes = [](const tensor_view& t) { return static_cast<std::uintptr_t>(t.size) * size_of(t.type); };
+  for (std::size_t t = 0; t < a.size(); ++t) {
+    const std::uintptr_t from_a = begin(a[t]), from_b = begin(b[t]), size_a = bytes(a[t]), size_b = bytes(b[t]);
+    if (from_a >= from_b + size_b || from_b >= from_a + size_a || size_a == 0 || size_b == 0) continue;
+    expects(
+        from_a == from_b && size_a == size_b,
+        [&] {
+          return label(i, t, a[t]) + " partly overlaps that of list " + std::to_string(j) +
+                 "; lists may share a tensor, not a part of one";
+        },
+        at);
+  }
+}
+
 template <class... L>
 void check_lanes(where at, const L&... lanes) {
   std::int64_t index = 0;
@@ -135,10 +153,23 @@ void check_lanes(where at, const L&... lanes) {
   const auto one = [&]<class Lane>(const Lane& lane) {
     if (index == 0) first = lane.list;
     check_list(index, lane.list, first, Lane::writes, at);
-    if constexpr (Lane::copies) check_copies(index, lane.list, lane.copies_list, at);
+    if constexpr (Lane::copies) {
+      check_copies(index, lane.list, lane.copies_list, at);
+      check_overlap(index, lane.list, index, lane.copies_list, at);
+    }
     ++index;
   };
   (one(lanes), ...);
+  if constexpr (sizeof...(L) > 1) {
+    const std::array<tensor_list, sizeof...(L)> lists{lanes.list...};
+    constexpr std::array<bool, sizeof...(L)> writes{L::writes...};
+    for (std::size_t i = 0; i < lists.size(); ++i) {
+      for (std::size_t j = i + 1; j < lists.size(); ++j) {
+        if (writes[i] || writes[j])
+          check_overlap(static_cast<std::int64_t>(i), lists[i], static_cast<std::int64_t>(j), lists[j], at);
+      }
+    }
+  }
 }
 
 template <class E, class F, class... L>
@@ -169,7 +200,8 @@ void apply_lanes(where at, const E& executor, const F& functor, const L&... lane
 /// result  does not depend, bit for bit, on the executor, its chunk size, threads or target; subnormal fp32 operands
 /// count
 ///         as 0 (FTZ/DAZ), conversions keep the subnormals of low formats
-/// alias   a tensor may appear in several lists at the same address; partly overlapping tensors are undefined
+/// alias   a tensor may appear in several lists at the same address, and read ones at any; a written tensor that partly
+///         overlaps the one of its index in another list is an error, one of another index is undefined
 /// throws  amp::error naming list and tensor
 template <class E, class F, class... Lists>
 void multi_tensor_apply(const E& executor, const F& functor, Lists&&... lists) {

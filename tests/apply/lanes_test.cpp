@@ -42,7 +42,7 @@ TEST_SUITE("apply/lanes") {
     CHECK(std::signbit(y[3]));
   }
 
-  TEST_CASE("a check finds a non-finite element at each place of a tensor, in each tensor, on every path") {
+  TEST_CASE("A6 a check finds a non-finite element at each place of a tensor, in each tensor, on every path") {
     const std::vector<std::int64_t> sizes{0, 1, 16, 37, 2000};
     constexpr float inf = std::numeric_limits<float>::infinity();
     constexpr float nan = std::numeric_limits<float>::quiet_NaN();
@@ -76,7 +76,7 @@ TEST_SUITE("apply/lanes") {
     }
   }
 
-  TEST_CASE("a report names the first tensor, is never cleared, and may serve two lanes") {
+  TEST_CASE("A6 a report names the first tensor, is never cleared, and may serve two lanes") {
     const std::vector<std::int64_t> sizes(300, 500);
     Tensors x(sizes, {dtype::fp32});
     Tensors y(sizes, {dtype::fp32});
@@ -100,7 +100,7 @@ TEST_SUITE("apply/lanes") {
     CHECK(report.first_tensor == 7);
   }
 
-  TEST_CASE("a check of the input sees it before the scale, a check of the output after the rounding") {
+  TEST_CASE("A9 a check of the input sees it before the scale, a check of the output after the rounding") {
     for (const target t : test_simd::targets()) {
       for (const bool fused : {true, false}) {
         const exec::vectorized executor{.target = t, .fused = fused};

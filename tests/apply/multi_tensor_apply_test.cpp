@@ -101,7 +101,7 @@ std::string message_of(Call&& call) {
 }  // namespace
 
 TEST_SUITE("apply/multi_tensor_apply") {
-  TEST_CASE("results are the same bits for every target, path, executor, thread count and chunk size") {
+  TEST_CASE("A1 A8 results are the same bits for every target, path, executor, thread count and chunk size") {
     const auto sizes = awkward_sizes();
     for (const formats& f : every_path) {
       const auto expected = adam_bytes(exec::scalar{}, f, sizes);
@@ -148,7 +148,7 @@ TEST_SUITE("apply/multi_tensor_apply") {
     }
   }
 
-  TEST_CASE("all tensors at once equal the same tensors one by one") {
+  TEST_CASE("A1 all tensors at once equal the same tensors one by one") {
     const auto sizes = awkward_sizes();
     Tensors together(sizes, {dtype::fp32, dtype::bf16});
     Tensors apart(sizes, {dtype::fp32, dtype::bf16});
@@ -166,7 +166,7 @@ TEST_SUITE("apply/multi_tensor_apply") {
     CHECK(together.bytes() == apart.bytes());
   }
 
-  TEST_CASE("400 tensors in one call are all stepped") {
+  TEST_CASE("A4 400 tensors in one call are all stepped") {
     std::vector<std::int64_t> sizes;
     for (int t = 0; t < 400; ++t) sizes.push_back(t * 7 % 97);
     const auto expected = adam_bytes(exec::scalar{}, mixed_norms, sizes);
@@ -215,7 +215,7 @@ TEST_SUITE("apply/multi_tensor_apply") {
     CHECK(lists[2][20] == 102.5f);
   }
 
-  TEST_CASE("empty lists and lists of empty tensors are no work and leave a report alone") {
+  TEST_CASE("A3 empty lists and lists of empty tensors are no work and leave a report alone") {
     amp::nonfinite_report report;
     std::vector<amp::tensor_view> none;
     multi_tensor_apply(exec::vectorized{}, amp::fn::Axpby{1.f, 1.f}, lane::out(none), lane::in(none).check(report),
@@ -243,7 +243,7 @@ TEST_SUITE("apply/multi_tensor_apply") {
     CHECK(run(exec::scalar{}) == expected);
   }
 
-  TEST_CASE("wrong lists are refused with list and tensor named, before anything is written") {
+  TEST_CASE("A2 wrong lists are refused with list and tensor named, before anything is written") {
     std::vector<float> a(4, 1.f), b(4, 1.f), c(3, 1.f);
     std::vector<amp::tensor_view> x{as_view(a), as_view(b, "bias")}, shorter{as_view(a)},
         other{as_view(a), as_view(c, "bias")};

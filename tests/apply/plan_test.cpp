@@ -42,7 +42,7 @@ bool covers(const std::vector<amp::tensor_view>& list, std::int64_t chunk) {
 }  // namespace
 
 TEST_SUITE("apply/plan") {
-  TEST_CASE("every element is visited once for any chunk size and any places of empty tensors") {
+  TEST_CASE("A1 every element is visited once for any chunk size and any places of empty tensors") {
     const std::vector<std::vector<std::int64_t>> lists{
         {},       {0},          {0, 0, 0},     {1},           {5, 0},     {0, 5},  {0, 0, 5, 0, 0, 7, 0},
         {100000}, {10, 20, 30}, {65536, 1, 1}, {1, 65536, 1}, {3, 65537}, {64, 64}};
@@ -55,7 +55,7 @@ TEST_SUITE("apply/plan") {
     CHECK(covers(views(test_apply::awkward_sizes()), 33333));
   }
 
-  TEST_CASE("small neighbours share a work item, empty tensors take no slot") {
+  TEST_CASE("A3 small neighbours share a work item, empty tensors take no slot") {
     CHECK(plan(views({100, 0, 200, 300}), 65536).items().size() == 1);
     CHECK(plan(views(std::vector<std::int64_t>(400, 2000)), 65536).items().size() == 13);  // 32 tensors fit in each
     CHECK(plan(views({0, 0}), 16).items().empty());
@@ -63,12 +63,12 @@ TEST_SUITE("apply/plan") {
     CHECK(plan(views(std::vector<std::int64_t>(1000, 0)), 1).elements() == 0);
   }
 
-  TEST_CASE("more tensors and chunks than any launch limit are planned, each tensor keeps its index") {
+  TEST_CASE("A4 more tensors and chunks than any launch limit are planned, each tensor keeps its index") {
     CHECK(covers(views(std::vector<std::int64_t>(5000, 3)), 2));
     CHECK(covers(views({1000000}), 1));
   }
 
-  TEST_CASE("B35 sizes beyond 2^32 are counted in 64 bits") {
+  TEST_CASE("A4 B35 sizes beyond 2^32 are counted in 64 bits") {
     constexpr std::int64_t huge = (std::int64_t{1} << 32) + 1;
     const auto list = views({huge, 5, huge});
     const plan p(list, 65536);
@@ -83,7 +83,7 @@ TEST_SUITE("apply/plan") {
     CHECK(covers(list, std::int64_t{1} << 40));
   }
 
-  TEST_CASE("a chunk size below 1 is refused") {
+  TEST_CASE("A2 a chunk size below 1 is refused") {
     CHECK_THROWS_WITH_AS(plan(views({1}), 0), doctest::Contains("chunk size is 0"), amp::error);
     CHECK_THROWS_AS(plan(views({}), -5), amp::error);
   }

@@ -39,7 +39,8 @@ double defined_sum(const std::vector<float>& x) {
 }  // namespace
 
 TEST_SUITE("apply/reduce") {
-  TEST_CASE("a sum of squares has the defined order: equal bits for every target, executor, thread count and chunk") {
+  TEST_CASE(
+      "A9 X4 a sum of squares has the defined order: equal bits for every target, executor, thread count and chunk") {
     const auto sizes = test_apply::awkward_sizes();
     for (const auto& types :
          std::vector<std::vector<dtype>>{{dtype::fp32}, {dtype::bf16}, {dtype::fp16, dtype::fp32, dtype::bf16}}) {
@@ -67,7 +68,7 @@ TEST_SUITE("apply/reduce") {
     }
   }
 
-  TEST_CASE("finite values whose fp32 squares overflow have a finite norm, computed in double") {
+  TEST_CASE("A9 finite values whose fp32 squares overflow have a finite norm, computed in double") {
     std::vector<float> x(70000, 1.f);
     x[69999] = 3e38f;
     x[3] = 2e19f;

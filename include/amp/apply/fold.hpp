@@ -176,6 +176,23 @@ struct fold_kernel {
   }
 };
 
+/// Result `which` of `results` per block, joined per tensor and in all, in order.
+template <class Fold>
+[[nodiscard]] reduction add_blocks(const Fold&, const std::vector<double>& partial,
+                                   const std::vector<std::int64_t>& first_block, int results, int which) {
+  reduction sum;
+  sum.per_tensor.reserve(first_block.size() - 1);
+  for (std::size_t t = 0; t + 1 < first_block.size(); ++t) {
+    double value = 0;
+    for (auto b = first_block[t]; b < first_block[t + 1]; ++b) {
+      value = Fold::add(value, partial[static_cast<std::size_t>(b * results + which)]);
+    }
+    sum.per_tensor.push_back(value);
+    sum.total = Fold::add(sum.total, value);
+  }
+  return sum;
+}
+
 }  // namespace amp::apply
 
 namespace amp::exec {
@@ -201,15 +218,7 @@ std::array<apply::reduction, static_cast<std::size_t>(Results)> launch_fold(std:
 
   std::array<apply::reduction, static_cast<std::size_t>(Results)> all;
   for (int r = 0; r < Results; ++r) {
-    apply::reduction& result = all[static_cast<std::size_t>(r)];
-    for (std::size_t t = 0; t < list.size(); ++t) {
-      double value = 0;
-      for (auto b = job.first_block[t]; b < job.first_block[t + 1]; ++b) {
-        value = Fold::add(value, job.partial[static_cast<std::size_t>(b * Results + r)]);
-      }
-      result.per_tensor.push_back(value);
-      result.total = Fold::add(result.total, value);
-    }
+    all[static_cast<std::size_t>(r)] = apply::add_blocks(fold, job.partial, job.first_block, Results, r);
   }
   return all;
 }

@@ -1,6 +1,9 @@
 /// Copies and fills: the cast between lists of any formats.
 #pragma once
+#include <amp/core/check.hpp>
 #include <amp/core/config.hpp>
+#include <amp/multi_tensor_apply.hpp>
+#include <amp/tensor/list.hpp>
 
 namespace amp::fn {
 
@@ -21,5 +24,22 @@ struct Fill {
     out = value;
   }
 };
+
+/// out = in for lists of any formats, rounded once.
+/// throws  amp::error naming list (0 out, 1 in) and tensor
+template <class E>
+void copy(const E& executor, tensor_list out, tensor_list in, where at = where::here()) {
+  amp::detail::apply_lanes(at, executor, Copy{}, lane::out(out), lane::in(in));
+}
+/// Every element becomes `value`, rounded to its format.
+template <class E>
+void fill(const E& executor, tensor_list out, float value, where at = where::here()) {
+  amp::detail::apply_lanes(at, executor, Fill{value}, lane::out(out));
+}
+/// Every element becomes +0.
+template <class E>
+void zero(const E& executor, tensor_list out, where at = where::here()) {
+  fill(executor, out, 0.f, at);
+}
 
 }  // namespace amp::fn

@@ -43,14 +43,6 @@ struct Magnitude {
 };
 
 namespace detail {
-/// Fills in what says where an element was not finite.
-inline void mark_nonfinite(norm_result& result) {
-  for (std::size_t t = 0; t < result.per_tensor.size() && result.finite; ++t) {
-    if (std::isfinite(result.per_tensor[t])) continue;
-    result.finite = false;
-    result.first_nonfinite = static_cast<std::int64_t>(t);
-  }
-}
 template <class E, class Fold, class Lane>
 [[nodiscard]] norm_result folded_norm(const E& executor, const Fold& fold, const Lane& lane, where at) {
   amp::detail::check_lanes(at, lane);

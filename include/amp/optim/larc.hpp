@@ -98,11 +98,6 @@ struct Larc : Inner {
     Inner::next_step(g.inner);
     g.step = g.inner.step;
   }
-  [[nodiscard]] static bool stateless(const group& g) noexcept {
-    if constexpr (requires { Inner::stateless(g.inner); }) return Inner::stateless(inner_of(g));
-    return false;
-  }
-
   /// One pass over weights and gradients for their norms.
   template <class Step>
   [[nodiscard]] static auto functor(group& g, const Step& step) {

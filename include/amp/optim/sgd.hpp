@@ -28,7 +28,7 @@ struct Sgd {
     fn::Sgd f{};
     f.lr = static_cast<float>(o.lr);
     f.momentum = static_cast<float>(o.momentum);
-    f.one_minus_dampening = static_cast<float>(1. - o.dampening);
+    f.one_minus_dampening = o.momentum == 0. ? 1.f : static_cast<float>(1. - o.dampening);  // as torch: d = g then
     f.decay = static_cast<float>(o.weight_decay);
     f.nesterov = o.nesterov;
     f.decay_after = o.decay_after_momentum;
