@@ -3,6 +3,7 @@
 #include <amp/core/check.hpp>
 #include <amp/core/dtype.hpp>
 #include <amp/formats/bfloat16.hpp>
+#include <amp/formats/e8m0.hpp>
 #include <amp/formats/fp4.hpp>
 #include <amp/formats/fp8.hpp>
 #include <amp/formats/half.hpp>
@@ -108,6 +109,24 @@ struct half_traits<e5m2fnuz> : detail::low_traits<e5m2fnuz> {
 /// No `id`: two values share a byte, so no tensor of our lists is stored in it.
 template <>
 struct half_traits<e2m1> : detail::low_traits<e2m1> {};
+/// A scale, no element of a tensor: no `id`, no sign, no zero, no subnormals.
+template <>
+struct half_traits<e8m0> {
+  using storage_type = std::uint8_t;
+  using compute_type = float;
+  using accumulate_type = float;
+  static constexpr int exponent_bits = 8, mantissa_bits = 0, bias = 127, digits = 1;
+  static constexpr float max = 0x1p127f, min_normal = 0x1p-127f, epsilon = 1.f;
+  static constexpr bool has_infinity = false, has_nan = true, has_negative_zero = false;
+  template <class U>
+  AMP_HD AMP_INLINE static constexpr U encode(const U& x) {
+    return detail::e8m0_round_up(x);
+  }
+  template <class U>
+  AMP_HD AMP_INLINE static constexpr U decode(const U& x) {
+    return detail::e8m0_decode(x);
+  }
+};
 
 /// A format narrower than fp32.
 template <class T>

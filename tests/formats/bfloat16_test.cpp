@@ -33,7 +33,7 @@ double value_of(unsigned pattern) {
 }  // namespace
 
 TEST_SUITE("formats/bfloat16") {
-  TEST_CASE("all 65536 patterns widen exactly and come back as the same bits") {
+  TEST_CASE("N5 all 65536 patterns of bfloat16 widen exactly and come back as the same bits") {
     unsigned wrong = 0;
     for (unsigned pattern = 0; pattern < 0x10000u; ++pattern) {
       const bfloat16 x = bits(pattern);
@@ -52,7 +52,7 @@ TEST_SUITE("formats/bfloat16") {
     CHECK(wrong == 0);
   }
 
-  TEST_CASE("a float rounds to nearest-even as double arithmetic says, NaNs with any payload stay NaNs") {
+  TEST_CASE("N2 N3 N5 a float rounds to bfloat16 as double arithmetic says, NaNs with any payload stay NaNs") {
     unsigned wrong = 0;
     for (const float x : test_formats::structured_floats()) {
       const bfloat16 y(x);
@@ -69,7 +69,7 @@ TEST_SUITE("formats/bfloat16") {
     CHECK(wrong == 0);
   }
 
-  TEST_CASE("a double between two neighbours rounds once, also where its float would be a tie") {
+  TEST_CASE("N6 a double rounds to bfloat16 once, also where its float would be a tie") {
     unsigned wrong = 0;
     for (unsigned pattern = 0; pattern < (((1u << 8) - 1u) << 7) - 1; ++pattern) {
       const double low = value_of(pattern);
@@ -91,7 +91,7 @@ TEST_SUITE("formats/bfloat16") {
     CHECK(is_nan_pattern(bfloat16(std::bit_cast<float>(0x7f800001u))));
   }
 
-  TEST_CASE("integers round once from their exact value") {
+  TEST_CASE("N6 integers round to bfloat16 once from their exact value") {
     unsigned wrong = 0;
     for (int n = -70000; n <= 70000; ++n)
       wrong += bfloat16(n).bits() == bfloat16(static_cast<double>(n)).bits() ? 0 : 1;
@@ -110,7 +110,7 @@ TEST_SUITE("formats/bfloat16") {
     CHECK(bfloat16(true) == bfloat16(1.f));
   }
 
-  TEST_CASE("arithmetic computes in fp32 and rounds once per operation") {
+  TEST_CASE("N7 arithmetic of bfloat16 computes in fp32 and rounds once per operation") {
     const std::vector<unsigned> patterns{0x0000u, 0x8000u, 0x0001u, 0x03ffu, 0x0400u, 0x3bffu,
                                          0x3c00u, 0x3c01u, 0x3f80u, 0x4248u, 0x7bffu, 0x7f7fu,
                                          0xbf80u, 0xfbffu, 0x0080u, 0x1234u, 0xc321u};
@@ -142,7 +142,7 @@ TEST_SUITE("formats/bfloat16") {
     static_assert(!std::is_convertible_v<float, bfloat16> && std::is_convertible_v<bfloat16, float>);
   }
 
-  TEST_CASE("it is a trivially copyable value of two bytes with limits and a hash") {
+  TEST_CASE("N11 bfloat16 is a trivially copyable value of two bytes with limits and a hash") {
     static_assert(sizeof(bfloat16) == 2 && std::is_trivially_copyable_v<bfloat16> &&
                   std::is_trivially_default_constructible_v<bfloat16>);
     using limits = std::numeric_limits<bfloat16>;
@@ -166,7 +166,7 @@ TEST_SUITE("formats/bfloat16") {
 }
 
 TEST_SUITE("formats/bfloat16/thresholds") {
-  TEST_CASE("0x7F7F8000 and above become infinity, half a denorm_min goes to zero with its sign") {
+  TEST_CASE("N2 N3 0x7F7F8000 and above become infinity in bf16, half a denorm_min goes to zero with its sign") {
     CHECK(bfloat16(std::bit_cast<float>(0x7f7f8000u)).bits() == 0x7f80u);
     CHECK(bfloat16(std::bit_cast<float>(0x7f7f7fffu)).bits() == 0x7f7fu);
     CHECK(bfloat16(std::bit_cast<float>(0xff7f8000u)).bits() == 0xff80u);

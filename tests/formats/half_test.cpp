@@ -33,7 +33,7 @@ double value_of(unsigned pattern) {
 }  // namespace
 
 TEST_SUITE("formats/half") {
-  TEST_CASE("all 65536 patterns widen exactly and come back as the same bits") {
+  TEST_CASE("N5 all 65536 patterns of half widen exactly and come back as the same bits") {
     unsigned wrong = 0;
     for (unsigned pattern = 0; pattern < 0x10000u; ++pattern) {
       const half x = bits(pattern);
@@ -50,7 +50,7 @@ TEST_SUITE("formats/half") {
     CHECK(wrong == 0);
   }
 
-  TEST_CASE("a float rounds to nearest-even as double arithmetic says, NaNs with any payload stay NaNs") {
+  TEST_CASE("N2 N3 N5 a float rounds to half as double arithmetic says, NaNs with any payload stay NaNs") {
     unsigned wrong = 0;
     for (const float x : test_formats::structured_floats()) {
       const half y(x);
@@ -67,7 +67,7 @@ TEST_SUITE("formats/half") {
     CHECK(wrong == 0);
   }
 
-  TEST_CASE("a double between two neighbours rounds once, also where its float would be a tie") {
+  TEST_CASE("N6 a double rounds to half once, also where its float would be a tie") {
     unsigned wrong = 0;
     for (unsigned pattern = 0; pattern < (((1u << 5) - 1u) << 10) - 1; ++pattern) {
       const double low = value_of(pattern);
@@ -89,7 +89,7 @@ TEST_SUITE("formats/half") {
     CHECK(is_nan_pattern(half(std::bit_cast<float>(0x7f800001u))));
   }
 
-  TEST_CASE("integers round once from their exact value") {
+  TEST_CASE("N6 integers round to half once from their exact value") {
     unsigned wrong = 0;
     for (int n = -70000; n <= 70000; ++n) wrong += half(n).bits() == half(static_cast<double>(n)).bits() ? 0 : 1;
     for (int shift = 0; shift < 64; ++shift) {
@@ -107,7 +107,7 @@ TEST_SUITE("formats/half") {
     CHECK(half(true) == half(1.f));
   }
 
-  TEST_CASE("arithmetic computes in fp32 and rounds once per operation") {
+  TEST_CASE("N7 arithmetic of half computes in fp32 and rounds once per operation") {
     const std::vector<unsigned> patterns{0x0000u, 0x8000u, 0x0001u, 0x03ffu, 0x0400u, 0x3bffu,
                                          0x3c00u, 0x3c01u, 0x3f80u, 0x4248u, 0x7bffu, 0x7f7fu,
                                          0xbf80u, 0xfbffu, 0x0080u, 0x1234u, 0xc321u};
@@ -139,7 +139,7 @@ TEST_SUITE("formats/half") {
     static_assert(!std::is_convertible_v<float, half> && std::is_convertible_v<half, float>);
   }
 
-  TEST_CASE("it is a trivially copyable value of two bytes with limits and a hash") {
+  TEST_CASE("N11 half is a trivially copyable value of two bytes with limits and a hash") {
     static_assert(sizeof(half) == 2 && std::is_trivially_copyable_v<half> &&
                   std::is_trivially_default_constructible_v<half>);
     using limits = std::numeric_limits<half>;

@@ -29,7 +29,7 @@ using amp::half;
 using amp::half_traits;
 
 TEST_SUITE("formats/half_traits") {
-  TEST_CASE("the facts of fp32, fp16 and bf16 are those of their definition") {
+  TEST_CASE("N1 the facts of fp32, fp16 and bf16 are those of their definition") {
     static_assert(half_traits<half>::exponent_bits == 5 && half_traits<half>::mantissa_bits == 10);
     static_assert(half_traits<half>::bias == 15 && half_traits<half>::digits == 11);
     static_assert(half_traits<half>::max == 65504.f && half_traits<half>::min_normal == 0x1p-14f);
@@ -50,14 +50,47 @@ TEST_SUITE("formats/half_traits") {
     CHECK(float(bfloat16::from_bits(0x7f7f)) == half_traits<bfloat16>::max);
   }
 
-  TEST_CASE_TEMPLATE("overflow_bits is the first magnitude that is not finite once stored", T, half, bfloat16) {
+  TEST_CASE("N1 the facts of the 8-bit and 4-bit formats are those of their definition") {
+    using A = half_traits<amp::e4m3>;
+    static_assert(A::exponent_bits == 4 && A::mantissa_bits == 3 && A::bias == 7 && A::digits == 4);
+    static_assert(A::max == 448.f && A::min_normal == 0x1p-6f && A::denorm_min == 0x1p-9f && A::epsilon == 0x1p-3f);
+    static_assert(!A::has_infinity && A::has_nan && A::has_negative_zero);
+    using B = half_traits<amp::e5m2>;
+    static_assert(B::exponent_bits == 5 && B::mantissa_bits == 2 && B::bias == 15 && B::digits == 3);
+    static_assert(B::max == 57344.f && B::min_normal == 0x1p-14f && B::denorm_min == 0x1p-16f && B::epsilon == 0x1p-2f);
+    static_assert(B::has_infinity && B::has_nan && B::has_negative_zero);
+    using C = half_traits<amp::e4m3fnuz>;
+    static_assert(C::exponent_bits == 4 && C::mantissa_bits == 3 && C::bias == 8 && C::digits == 4);
+    static_assert(C::max == 240.f && C::min_normal == 0x1p-7f && C::denorm_min == 0x1p-10f && C::epsilon == 0x1p-3f);
+    static_assert(!C::has_infinity && C::has_nan && !C::has_negative_zero);
+    using D = half_traits<amp::e5m2fnuz>;
+    static_assert(D::exponent_bits == 5 && D::mantissa_bits == 2 && D::bias == 16 && D::digits == 3);
+    static_assert(D::max == 57344.f && D::min_normal == 0x1p-15f && D::denorm_min == 0x1p-17f && D::epsilon == 0.25f);
+    static_assert(!D::has_infinity && D::has_nan && !D::has_negative_zero);
+    using E = half_traits<amp::e2m1>;
+    static_assert(E::exponent_bits == 2 && E::mantissa_bits == 1 && E::bias == 1 && E::digits == 2);
+    static_assert(E::max == 6.f && E::min_normal == 1.f && E::denorm_min == 0.5f && E::epsilon == 0.5f);
+    static_assert(!E::has_infinity && !E::has_nan && E::has_negative_zero);
+    using F = half_traits<amp::e8m0>;
+    static_assert(F::exponent_bits == 8 && F::mantissa_bits == 0 && F::bias == 127 && F::digits == 1);
+    static_assert(F::max == 0x1p127f && F::min_normal == 0x1p-127f && F::epsilon == 1.f);
+    static_assert(!F::has_infinity && F::has_nan && !F::has_negative_zero);
+    CHECK(amp::e4m3(448.f).bits() == 0x7e);
+    CHECK(amp::e5m2(57344.f).bits() == 0x7b);
+    CHECK(amp::e8m0::from_bits(0xfe) == amp::e8m0(0x1p127f));
+  }
+
+  TEST_CASE_TEMPLATE("N3 overflow_bits is the first magnitude that is beyond the range once stored", T, half, bfloat16,
+                     amp::e4m3, amp::e5m2, amp::e4m3fnuz, amp::e5m2fnuz) {
     const auto limit = static_cast<std::uint32_t>(half_traits<T>::overflow_bits);
-    CHECK(std::isinf(float(T(__builtin_bit_cast(float, limit)))));
-    CHECK(std::isfinite(float(T(__builtin_bit_cast(float, limit - 1)))));
+    CHECK_FALSE(std::isfinite(float(T(__builtin_bit_cast(float, limit)))));
+    CHECK(float(T(__builtin_bit_cast(float, limit - 1))) == half_traits<T>::max);
   }
 
   TEST_CASE("the concepts tell low formats, storage formats and layout-compatible types apart") {
     static_assert(amp::LowPrecision<half> && amp::LowPrecision<bfloat16> && !amp::LowPrecision<float>);
+    static_assert(amp::LowPrecision<amp::e4m3> && amp::LowPrecision<amp::e5m2> && amp::Storage<amp::e4m3fnuz>);
+    static_assert(!amp::Storage<amp::e2m1> && !amp::Storage<amp::e8m0>, "no tensors of our lists are stored in them");
     static_assert(amp::Storage<float> && amp::Storage<half> && !amp::Storage<double> && !amp::Storage<int>);
     static_assert(amp::LayoutCompatible<foreign::Half> && amp::LayoutCompatible<const half>);
     static_assert(!amp::LayoutCompatible<foreign::Wide>, "a wrong size is no layout");
@@ -66,7 +99,7 @@ TEST_SUITE("formats/half_traits") {
     CHECK(amp::dtype_of<const float> == dtype::fp32);
   }
 
-  TEST_CASE("a foreign value and ours share their bits") {
+  TEST_CASE("N11 a foreign value and ours share their bits") {
     CHECK(amp::bit_view(foreign::Half{0x3c00}) == half(1.f));
     CHECK(amp::bit_view_as<foreign::Half>(half(1.f)).x == 0x3c00);
 #if defined(__FLT16_MAX__)
@@ -82,6 +115,10 @@ TEST_SUITE("formats/half_traits") {
     CHECK(bits(dtype::fp32) == 23);
     CHECK(bits(dtype::fp16) == 10);
     CHECK(bits(dtype::bf16) == 7);
+    CHECK(bits(dtype::e4m3) == 3);
+    CHECK(bits(dtype::e5m2) == 2);
+    CHECK(bits(dtype::e4m3fnuz) == 3);
+    CHECK(bits(dtype::e5m2fnuz) == 2);
     CHECK_THROWS_WITH_AS(bits(static_cast<dtype>(77)), doctest::Contains("unknown dtype 77"), amp::error);
   }
 }

@@ -34,11 +34,28 @@ inline std::vector<float> structured_floats() {
   return all;
 }
 
+/// NaN by its pattern, from the definition of each format.
+inline bool is_nan_pattern(amp::e4m3 x) { return (x.bits() & 0x7fu) == 0x7fu; }
+inline bool is_nan_pattern(amp::e4m3fnuz x) { return x.bits() == 0x80u; }
+inline bool is_nan_pattern(amp::e5m2fnuz x) { return x.bits() == 0x80u; }
+inline bool is_nan_pattern(amp::e2m1) { return false; }
 template <class T>
 bool is_nan_pattern(T x) {
   using traits = amp::half_traits<T>;
   return (x.bits() & ((1u << (traits::exponent_bits + traits::mantissa_bits)) - 1u)) >
          (((1u << traits::exponent_bits) - 1u) << traits::mantissa_bits);
+}
+
+/// The finite value of a pattern, from the definition of the formats: sign, E exponent bits, M mantissa bits.
+template <class T>
+double value_of(unsigned pattern) {
+  using traits = amp::half_traits<T>;
+  constexpr int M = traits::mantissa_bits;
+  const int exponent = static_cast<int>((pattern >> M) & ((1u << traits::exponent_bits) - 1u));
+  const unsigned fraction = pattern & ((1u << M) - 1u);
+  const double sign = (pattern >> (traits::exponent_bits + M)) != 0 ? -1 : 1;
+  if (exponent == 0) return sign * std::ldexp(fraction, 1 - traits::bias - M);
+  return sign * std::ldexp(fraction + (1u << M), exponent - traits::bias - M);
 }
 
 }  // namespace test_formats

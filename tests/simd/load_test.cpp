@@ -62,7 +62,7 @@ __attribute__((target("f16c"))) float f16c_widen(std::uint16_t x) { return _cvts
 }  // namespace
 
 TEST_SUITE("simd/load") {
-  TEST_CASE_TEMPLATE("all 65536 patterns widen to the scalar bits on every target, FTZ/DAZ set or not", T, half,
+  TEST_CASE_TEMPLATE("N5 N10 all 65536 patterns widen to the scalar bits on every target, FTZ/DAZ set or not", T, half,
                      bfloat16) {
     std::vector<T> all;
     std::vector<std::uint32_t> expected;
@@ -88,8 +88,8 @@ TEST_SUITE("simd/load") {
     }
   }
 
-  TEST_CASE_TEMPLATE("floats around every tie narrow to the scalar bits on every target, FTZ/DAZ set or not", T, half,
-                     bfloat16) {
+  TEST_CASE_TEMPLATE("N2 N10 floats around every tie narrow to the scalar bits on every target, FTZ/DAZ set or not", T,
+                     half, bfloat16) {
     const std::vector<float> floats = test_formats::structured_floats();
     std::vector<std::uint16_t> expected;
     for (const float x : floats) expected.push_back(T(x).bits());
@@ -110,8 +110,8 @@ TEST_SUITE("simd/load") {
     }
   }
 
-  TEST_CASE_TEMPLATE("tails of 1 to 33 at every offset give the same bits and touch nothing else", T, float, half,
-                     bfloat16) {
+  TEST_CASE_TEMPLATE("N10 tails of 1 to 33 at every offset give the same bits and touch nothing else", T, float, half,
+                     bfloat16, amp::e5m2) {
     for (const target t : test_simd::targets()) {
       for (int n = 1; n <= 33; ++n) {
         for (int offset = 0; offset < 5; ++offset) {
@@ -138,7 +138,7 @@ TEST_SUITE("simd/load") {
   }
 
 #if defined(__x86_64__) && !defined(__clang__)
-  TEST_CASE("fp16 equals the processor's F16C on all patterns and around every tie") {
+  TEST_CASE("N10 fp16 equals the processor's F16C on all patterns and around every tie") {
     if (__builtin_cpu_supports("f16c") == 0) {
       MESSAGE("no F16C here");
       return;

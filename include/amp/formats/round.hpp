@@ -9,6 +9,9 @@
 namespace amp::detail {
 
 /// How `kept` units and `rest` / 2^shift of one (0 < shift < 64) become a whole number of units.
+struct round_down {
+  AMP_HD constexpr std::uint64_t operator()(std::uint64_t kept, std::uint64_t, int) const { return kept; }
+};
 struct round_nearest_even {
   AMP_HD constexpr std::uint64_t operator()(std::uint64_t kept, std::uint64_t rest, int shift) const {
     const std::uint64_t tie = std::uint64_t{1} << (shift - 1);
@@ -26,6 +29,10 @@ struct round_stochastic {
 /// Rounds (-1)^negative * significand * 2^exponent once.
 template <class L, bool Saturate = false, class Rule = round_nearest_even>
 AMP_HD constexpr std::uint32_t round_exact(bool negative, std::uint64_t significand, int exponent, Rule rule = {}) {
+  if constexpr (std::same_as<Rule, round_stochastic>) {  // no neighbour above the largest number
+    const std::uint32_t below = round_exact<L, true>(negative, significand, exponent, round_down{});
+    if ((below & L::magnitude_mask) == L::max_code) return round_exact<L, Saturate>(negative, significand, exponent);
+  }
   std::uint32_t sign = negative ? L::sign_bit : 0u;
   std::uint32_t code = 0;
   if (significand != 0) {
