@@ -14,5 +14,7 @@
 #include <amp/optim/clip.hpp>
 #include <amp/optim/sgd.hpp>
 #include <amp/scaling/policies.hpp>
+#include <amp/scaling/resident.hpp>
 #include <amp/session.hpp>
+#include <amp/session/grad_scaler.hpp>
 #include <amp/state_dict.hpp>

@@ -222,6 +222,7 @@ void load_apex_dict(std::span<LossScaler<P>> scalers, const saved_dict& dict,
 /// Loads GradScaler's form.
 /// throws  amp::error for an empty form, for numbers out of range, and, after the rest is loaded, for foreign keys
 template <class P>
+requires detail::TorchLike<P> || std::same_as<P, AnyScale>
 void load_torch_dict(LossScaler<P>& scaler, const saved_dict& dict, where at = where::here()) {
   const auto [state, foreign] = read_torch(dict, at);
   load(scaler, state, at);

@@ -20,7 +20,7 @@ constexpr bool ok = false, inf = true;
 }  // namespace
 
 TEST_SUITE("scaling/policies") {
-  TEST_CASE("B10 the scale doubles after a whole window, and an overflow starts the count again") {
+  TEST_CASE("B10 S2 the scale doubles after a whole window, and an overflow starts the count again") {
     const auto scales = run(amp::DynamicScale{.init = 8.f, .window = 3}, {ok, ok, ok, inf, ok, ok, ok});
     CHECK(scales == std::vector<float>{8.f, 8.f, 16.f, 8.f, 8.f, 8.f, 16.f});
   }
@@ -35,7 +35,7 @@ TEST_SUITE("scaling/policies") {
     p.next(16.f, true);
     CHECK(p.clean == 0);
   }
-  TEST_CASE("the defaults are apex's: 2^16, factor 2, window 2000, at most 2^24, no minimum") {
+  TEST_CASE("S2 the defaults are apex's: 2^16, factor 2, window 2000, at most 2^24, no minimum") {
     amp::DynamicScale p;
     CHECK(p.initial() == 65536.f);
     CHECK(p.window == 2000);
@@ -66,7 +66,7 @@ TEST_SUITE("scaling/policies") {
     CHECK(never(amp::TorchScale{}) == 0x1p-127f);
     CHECK(never(amp::AnyScale{amp::DynamicScale{.factor = 3.f}}) > 0.f);
   }
-  TEST_CASE("torch's rules: backoff, growth, no bounds, and no growth to infinity") {
+  TEST_CASE("S3 torch's rules: backoff, growth, no bounds, and no growth to infinity") {
     CHECK(run(amp::TorchScale{.init = 4.f, .interval = 3}, {ok, ok, ok, inf, ok, ok, ok}) ==
           std::vector<float>{4.f, 4.f, 8.f, 4.f, 4.f, 4.f, 8.f});
     CHECK(run(amp::TorchScale{.init = 4.f, .growth = 1.5f, .backoff = 0.25f, .interval = 1}, {ok, inf, inf}) ==
@@ -77,13 +77,13 @@ TEST_SUITE("scaling/policies") {
     CHECK(p.next(0x1p127f, false) == 0x1p127f);
     CHECK(p.tracker == 0);
   }
-  TEST_CASE("a static scale and no scale never move and never skip") {
+  TEST_CASE("S1 a static scale and no scale never move and never skip") {
     CHECK(run(amp::StaticScale{128.f}, {ok, inf, ok}) == std::vector<float>{128.f, 128.f, 128.f});
     CHECK(run(amp::NoScale{}, {ok, inf}) == std::vector<float>{1.f, 1.f});
     CHECK_FALSE(amp::StaticScale::skips);
     CHECK_FALSE(amp::NoScale::skips);
   }
-  TEST_CASE("AnyScale does what the policy that it holds does") {
+  TEST_CASE("S5 AnyScale does what the policy that it holds does") {
     CHECK(run(amp::AnyScale{amp::DynamicScale{.init = 8.f, .window = 2}}, {ok, ok, inf}) ==
           std::vector<float>{8.f, 16.f, 8.f});
     CHECK(amp::AnyScale{amp::DynamicScale{}}.skips_now());
@@ -96,7 +96,7 @@ TEST_SUITE("scaling/policies") {
     CHECK(p.as<amp::TorchScale>()->tracker == 3);
     CHECK(p.as<amp::DynamicScale>() == nullptr);
   }
-  TEST_CASE("a scale is usable if it and its fp32 reciprocal are finite and positive") {
+  TEST_CASE("S2 a scale is usable if it and its fp32 reciprocal are finite and positive") {
     CHECK(amp::usable_scale(1.f));
     CHECK(amp::usable_scale(std::numeric_limits<float>::max()));
     CHECK(amp::usable_scale(0x1p-127f));
@@ -106,7 +106,7 @@ TEST_SUITE("scaling/policies") {
     CHECK_FALSE(amp::usable_scale(std::numeric_limits<float>::infinity()));
     CHECK_FALSE(amp::usable_scale(std::numeric_limits<float>::quiet_NaN()));
   }
-  TEST_CASE("the reciprocal is computed in fp64 and rounded once") {
+  TEST_CASE("S12 the reciprocal is computed in fp64 and rounded once") {
     CHECK(amp::inverse_scale(3.f) == static_cast<float>(1.0 / 3.0));
     CHECK(amp::inverse_scale(65536.f) == 0x1p-16f);
   }

@@ -1,89 +1,137 @@
 /// The layers of include/amp: a header includes only lower rows or its own, and the core names no tensor library.
+/// The rows are read from the table of docs/design.md, which is their only list.
 #include <doctest/doctest.h>
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
-#include <regex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace {
 
-/// Row of a header by its path below include/amp; folders first, then the notions that stand at the top.
-int row_of(const std::string& path) {
-  static const std::map<std::string, int> folders{
-      {"core", 0},  {"formats", 1}, {"simd", 2},    {"tensor", 3},         {"apply", 4}, {"fn", 5},
-      {"optim", 6}, {"nn", 6},      {"scaling", 7}, {"master_weights", 8}, {"cast", 9},  {"session", 10}};
-  static const std::map<std::string, int> tops{
-      {"half_traits.hpp", 1}, {"multi_tensor_apply.hpp", 4}, {"loss_scaler.hpp", 7}, {"master_weights.hpp", 8},
-      {"opt_level.hpp", 9},   {"session.hpp", 10},           {"state_dict.hpp", 10}, {"amp.hpp", 11}};
-  const auto slash = path.find('/');
-  if (slash == std::string::npos) {
-    const auto it = tops.find(path);
-    return it == tops.end() ? -1 : it->second;
+const std::filesystem::path root = "include/amp";
+
+/// "core/" -> 0, "half_traits.hpp" -> 1, ...: the code spans of each line "| 0 | `core/` | ... |".
+std::map<std::string, int> read_rows() {
+  std::map<std::string, int> rows;
+  std::ifstream in("docs/design.md");
+  for (std::string line; std::getline(in, line);) {
+    if (line.size() < 4 || line[0] != '|' || line[2] < '0' || line[2] > '9') continue;
+    const int row = std::stoi(line.substr(2));
+    const auto second = line.find('|', 1), third = line.find('|', second + 1);
+    const std::string headers = line.substr(second, third - second);
+    for (auto at = headers.find('`'); at != std::string::npos;) {
+      const auto end = headers.find('`', at + 1);
+      rows[headers.substr(at + 1, end - at - 1)] = row;
+      at = headers.find('`', end + 1);
+    }
   }
-  const auto it = folders.find(path.substr(0, slash));
-  return it == folders.end() ? -1 : it->second;
+  return rows;
+}
+/// Row of a header by its path below include/amp, -1 if the table lacks it.
+int row_of(const std::string& path) {
+  static const auto rows = read_rows();
+  const auto slash = path.find('/');
+  const auto it = rows.find(slash == std::string::npos ? path : path.substr(0, slash + 1));
+  return it == rows.end() ? -1 : it->second;
 }
 bool opt_in(const std::string& path) { return path.starts_with("adapters/") || path.starts_with("cuda/"); }
 
+std::vector<std::string> headers() {
+  std::vector<std::string> all;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(root))
+    if (entry.path().extension() == ".hpp")
+      all.push_back(std::filesystem::relative(entry.path(), root).generic_string());
+  return all;
+}
+
 struct Include {
   std::string from, to;
+  bool brackets;
 };
 std::vector<Include> includes_of_the_toolkit() {
-  const std::filesystem::path root = "include/amp";
   std::vector<Include> all;
-  const std::regex line_form(R"(^\s*#\s*include\s*[<"]([^>"]+)[>"].*)");
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {
-    if (entry.path().extension() != ".hpp") continue;
-    std::ifstream in(entry.path());
-    std::smatch match;
-    for (std::string line; std::getline(in, line);)
-      if (std::regex_match(line, match, line_form))
-        all.push_back({std::filesystem::relative(entry.path(), root).generic_string(), match[1].str()});
+  for (const auto& header : headers()) {
+    std::ifstream in(root / header);
+    for (std::string line; std::getline(in, line);) {
+      if (!line.starts_with("#include")) continue;
+      const auto open = line.find_first_of("<\""), close = line.find_first_of(">\"", open + 1);
+      all.push_back({header, line.substr(open + 1, close - open - 1), line[open] == '<'});
+    }
   }
   return all;
+}
+/// The text of a file without its // comments.
+std::string code_of(const std::filesystem::path& path) {
+  std::string code;
+  std::ifstream in(path);
+  for (std::string line; std::getline(in, line);) code += line.substr(0, line.find("//")) + '\n';
+  return code;
 }
 
 }  // namespace
 
 TEST_SUITE("toolkit/include_order") {
-  TEST_CASE("every header has a row, and includes no higher one") {
+  TEST_CASE("X1 every header has a row, and includes no higher one") {
     const auto includes = includes_of_the_toolkit();
     REQUIRE(includes.size() > 20);
-    for (const auto& [from, to] : includes) {
+    for (const auto& [from, to, brackets] : includes) {
       CAPTURE(from);
       CAPTURE(to);
       if (!opt_in(from)) CHECK(row_of(from) >= 0);
       if (!to.starts_with("amp/")) continue;
       const std::string target = to.substr(4);
-      CHECK(std::filesystem::exists("include/amp/" + target));
+      CHECK(std::filesystem::exists(root / target));
       if (opt_in(from)) continue;  // may include any row
       CHECK_MESSAGE(!opt_in(target), "no row includes an opt-in header");
       CHECK(row_of(target) <= row_of(from));
     }
   }
 
+  TEST_CASE("every row of the table is there: folders and headers") {
+    const auto rows = read_rows();
+    CHECK(rows.size() > 12);
+    for (const auto& [name, row] : rows) CHECK_MESSAGE(std::filesystem::exists(root / name), name);
+  }
+
   TEST_CASE("opt_level.hpp needs rows 0 and 1 alone, so that tools can read levels without the toolkit") {
-    for (const auto& [from, to] : includes_of_the_toolkit())
+    for (const auto& [from, to, brackets] : includes_of_the_toolkit())
       if (from == "opt_level.hpp" && to.starts_with("amp/")) CHECK_MESSAGE(row_of(to.substr(4)) <= 1, to);
   }
 
-  TEST_CASE("headers of the project are included in angle brackets, and never by a relative path") {
-    for (const auto& [from, to] : includes_of_the_toolkit()) CHECK_MESSAGE(to.find("..") == std::string::npos, from);
+  TEST_CASE("headers include in angle brackets, never by a relative path") {
+    for (const auto& [from, to, brackets] : includes_of_the_toolkit()) {
+      CHECK_MESSAGE(brackets, from);
+      CHECK_MESSAGE(to.find("..") == std::string::npos, from);
+    }
   }
 
-  TEST_CASE("the core includes no tensor library, no device header and no other package") {
-    for (const auto& [from, to] : includes_of_the_toolkit()) {
-      if (opt_in(from)) continue;
-      CAPTURE(from);
-      CAPTURE(to);
-      CHECK(to.find("torch") == std::string::npos);
-      CHECK(to.find("ATen") == std::string::npos);
-      CHECK(to.find("c10") == std::string::npos);
-      CHECK(to.find("Eigen") == std::string::npos);
-      CHECK(to.find("cuda") == std::string::npos);
+  TEST_CASE("X1 the core names no tensor library, no device header and no other package") {
+    for (const auto& header : headers()) {
+      if (opt_in(header)) continue;
+      const std::string code = code_of(root / header);
+      for (const std::string_view name :
+           {"torch::", "torch/", "at::Tensor", "ATen/", "c10::", "c10/", "Eigen", "cuda_", "omp.h", "cblas", "dnnl"})
+        CHECK_MESSAGE(code.find(name) == std::string::npos, header << " names " << name);
+    }
+  }
+
+  TEST_CASE(
+      "X1 only core/config.hpp defines macros, and no header includes a stream, a regex or a map of the standard's") {
+    for (const auto& header : headers()) {
+      const std::string code = code_of(root / header);
+      if (header != "core/config.hpp")
+        CHECK_MESSAGE((code.find("#define ") == std::string::npos || opt_in(header)), header);
+      if (opt_in(header)) continue;
+      for (const std::string_view costly : {"<iostream>", "<sstream>", "<iomanip>", "<regex>", "<format>", "<random>",
+                                            "<filesystem>", "<future>", "<chrono>"})
+        CHECK_MESSAGE(code.find(costly) == std::string::npos, header << " includes " << costly);
+      if (row_of(header) < 4)
+        for (const std::string_view costly : {"<thread>", "<functional>", "<mutex>"})
+          CHECK_MESSAGE(code.find(costly) == std::string::npos, header << " includes " << costly);
     }
   }
 }

@@ -18,7 +18,7 @@ struct Thirds {
 }  // namespace
 
 TEST_SUITE("toolkit/loss_scaler") {
-  TEST_CASE("an overflow halves the scale and skips, window clean steps double it") {
+  TEST_CASE("S2 an overflow halves the scale and skips, window clean steps double it") {
     LossScaler scaler{amp::DynamicScale{.init = 8.f, .window = 2}};
     CHECK(scaler.update(true) == Verdict::skip);
     CHECK(scaler.scale() == 4.f);
@@ -27,7 +27,7 @@ TEST_SUITE("toolkit/loss_scaler") {
     CHECK(scaler.scale() == 8.f);
     CHECK(scaler.inverse() == 0.125f);
   }
-  TEST_CASE("a static scale reports an overflow and does not skip") {
+  TEST_CASE("S1 a static scale reports an overflow and does not skip") {
     LossScaler scaler{amp::StaticScale{128.f}};
     CHECK(scaler.update(true) == Verdict::apply);
     CHECK(scaler.overflows() == 1);
@@ -73,7 +73,7 @@ TEST_SUITE("toolkit/loss_scaler") {
       CHECK(std::string(e.what()).find("window") != std::string::npos);
     }
   }
-  TEST_CASE("state and load carry a scaler bit for bit, counters too") {
+  TEST_CASE("S14 state and load carry a scaler bit for bit, counters too") {
     LossScaler a{amp::DynamicScale{.init = 100.f, .factor = 3.f, .window = 3}};
     for (const bool overflow : {false, true, false, false}) a.update(overflow);
     LossScaler b{amp::DynamicScale{.init = 1.f, .factor = 3.f, .window = 3}};
@@ -85,7 +85,7 @@ TEST_SUITE("toolkit/loss_scaler") {
       CHECK(a.scale() == b.scale());
     }
   }
-  TEST_CASE("a saved scale of 0 or infinity is refused and leaves the scaler as it was") {
+  TEST_CASE("S14 a saved scale of 0 or infinity is refused and leaves the scaler as it was") {
     LossScaler scaler{amp::DynamicScale{.init = 8.f}};
     auto bad = scaler.state();
     for (const float s : {0.f, -1.f, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
@@ -94,7 +94,7 @@ TEST_SUITE("toolkit/loss_scaler") {
     }
     CHECK(scaler.scale() == 8.f);
   }
-  TEST_CASE("the forms of apex and of torch go there and back") {
+  TEST_CASE("S14 the forms of apex and of torch go there and back") {
     LossScaler a{amp::DynamicScale{.init = 8.f, .window = 5}};
     a.update(false), a.update(false);
     const auto apex = to_apex(a);
@@ -109,7 +109,7 @@ TEST_SUITE("toolkit/loss_scaler") {
     CHECK(to_torch(amp::from_torch(torch)) == torch);
     CHECK_THROWS_AS((void)amp::from_torch({4.f, 0.5, 0.25, 7, 1}), amp::error);
   }
-  TEST_CASE("a user's policy is enough") {
+  TEST_CASE("S5 a user's policy is enough") {
     LossScaler<Thirds> scaler;
     CHECK(scaler.update(true) == Verdict::skip);
     CHECK(scaler.scale() == 3.f);

@@ -40,7 +40,7 @@ Verdict train(S& session, float base = 1.f, bool poison = false) {
 }  // namespace
 
 TEST_SUITE("toolkit/session") {
-  TEST_CASE("O2 casts the model, keeps norms fp32, and steps what a plain fp32 run steps") {
+  TEST_CASE("L4 S6 O2 casts the model, keeps norms fp32, and steps what a plain fp32 run steps") {
     auto low = amp::initialize<amp::O2>(Net32{}, Sgd{.lr = 0.125}, {.scale = {.init = 1024.f}});
     static_assert(std::is_same_v<std::decay_t<decltype(low.model())>, Net<half>>);
     CHECK(train(low) == Verdict::apply);
@@ -51,7 +51,7 @@ TEST_SUITE("toolkit/session") {
     CHECK(float(low.model().a[0]) == float(half(first)));
     CHECK(low.steps() == 1);
   }
-  TEST_CASE("O0 and a disabled session step alike, and the loss comes back unscaled in its own type") {
+  TEST_CASE("L3 O0 and a disabled session step alike, and the loss comes back unscaled in its own type") {
     auto plain = amp::initialize<amp::O0>(Net32{}, Adam{.lr = 0.1});
     auto off = amp::initialize<amp::O2.with_enabled(false)>(Net32{}, Adam{.lr = 0.1});
     static_assert(std::is_same_v<std::decay_t<decltype(off.model())>, Net32>);
@@ -69,7 +69,7 @@ TEST_SUITE("toolkit/session") {
     CHECK(off.loss_scale() == 1.f);
     CHECK_NOTHROW(off.step());  // as a plain optimizer
   }
-  TEST_CASE("the scaled loss is fp32 whatever the loss is") {
+  TEST_CASE("S6 the scaled loss is fp32 whatever the loss is") {
     auto session = amp::initialize<amp::O2>(Net32{}, Sgd{}, {.scale = {.init = 65536.f}});
     amp::scale_loss(half(2.f), session, [](auto scaled) {
       static_assert(std::is_same_v<decltype(scaled), float>);
@@ -78,7 +78,8 @@ TEST_SUITE("toolkit/session") {
     amp::scale_loss(0.5, session, [](auto scaled) { CHECK(scaled == 32768.f); }, {.delay_unscale = true});
   }
   TEST_CASE(
-      "an overflow skips: weights, masters, moments and counters stay, the scale halves, the next step is normal") {
+      "S7 S8 an overflow skips: weights, masters, moments and counters stay, the scale halves, the next step is "
+      "normal") {
     auto session = amp::initialize<amp::O2>(Net32{}, Adam{.lr = 0.1}, {.scale = {.init = 256.f}});
     train(session);
     const auto before = session.state();
@@ -88,15 +89,15 @@ TEST_SUITE("toolkit/session") {
     CHECK(session.loss_scale() == 128.f);
     CHECK(weights(session.model()) == low);
     const auto after = session.state();
-    for (const auto& [key, value] : before)
-      if (key.starts_with("optimizer.")) CHECK_MESSAGE(after.at(key) == value, key);
+    for (const auto& entry : before)
+      if (entry.first.starts_with("optimizer.")) CHECK_MESSAGE(after.at(entry.first) == entry.second, entry.first);
     CHECK(session.skipped() == 1);
     CHECK(session.steps() == 1);
     CHECK(train(session) == Verdict::apply);
     CHECK(session.overflow().empty());
     CHECK(session.optimizer().group(0).step == 2);
   }
-  TEST_CASE("two overflows before one step skip one step only") {
+  TEST_CASE("S8 two overflows before one step skip one step only") {
     auto session = amp::initialize<amp::O2>(Net32{}, Sgd{.lr = 0.1}, {.scale = {.init = 256.f}});
     for (int i = 0; i < 2; ++i) {
       amp::scale_loss(1.f, session, [&](float s) {
@@ -108,7 +109,7 @@ TEST_SUITE("toolkit/session") {
     CHECK(session.step() == Verdict::skip);
     CHECK(train(session) == Verdict::apply);
   }
-  TEST_CASE("B12 skipped steps do not count in Adam's bias correction") {
+  TEST_CASE("B12 S8 skipped steps do not count in Adam's bias correction") {
     auto skipping = amp::initialize<amp::O2>(Net32{}, Adam{.lr = 0.1}, {.scale = {.init = 512.f}});
     for (int i = 0; i < 3; ++i) CHECK(train(skipping, 1.f, true) == Verdict::skip);
     auto fresh = amp::initialize<amp::O2>(Net32{}, Adam{.lr = 0.1}, {.scale = {.init = 64.f}});
@@ -153,7 +154,7 @@ TEST_SUITE("toolkit/session") {
     session.step();
     CHECK(session.model().n[0] == doctest::Approx(1. - 0.5 / 4.));
   }
-  TEST_CASE("error_if_nonfinite names the tensor, without it the norm says what it is and the step is skipped") {
+  TEST_CASE("S7 error_if_nonfinite names the tensor, without it the norm says what it is and the step is skipped") {
     auto session = amp::initialize<amp::O2>(Net32{}, Sgd{});
     amp::scale_loss(1.f, session, [&](float s) {
       session.model().backward(s / 65536.f);
@@ -164,7 +165,7 @@ TEST_SUITE("toolkit/session") {
     CHECK_FALSE(std::isfinite(amp::clip_grad_norm(session, 1.)));
     CHECK(session.step() == Verdict::skip);
   }
-  TEST_CASE("delayed scopes sum in the model's gradients and are unscaled as one") {
+  TEST_CASE("S7 delayed scopes sum in the model's gradients and are unscaled as one") {
     auto twice = amp::initialize<amp::O2>(Net32{}, Sgd{.lr = 0.1}, {.scale = {.init = 64.f}});
     amp::scale_loss(1.f, twice, [&](float s) { twice.model().backward(s); }, {.delay_unscale = true});
     amp::scale_loss(1.f, twice, [&](float s) { twice.model().backward(s); });
@@ -175,7 +176,7 @@ TEST_SUITE("toolkit/session") {
     train(once, 2.f);
     CHECK(masters(twice) == masters(once));
   }
-  TEST_CASE("stepping or clipping on scaled gradients is an error with the caller's place") {
+  TEST_CASE("S7 stepping or clipping on scaled gradients is an error with the caller's place") {
     auto session = amp::initialize<amp::O2>(Net32{}, Sgd{});
     amp::scale_loss(1.f, session, [&](float s) { session.model().backward(s); }, {.delay_unscale = true});
     CHECK_THROWS_WITH_AS(session.step(), doctest::Contains("step() on scaled gradients"), amp::error);
@@ -192,7 +193,7 @@ TEST_SUITE("toolkit/session") {
     CHECK_THROWS_WITH_AS(session.step(), doctest::Contains("no scale_loss since the last step"), amp::error);
     CHECK_THROWS_AS(amp::clip_grad_norm(session, 1.), amp::error);
   }
-  TEST_CASE("B33 two losses keep their own scales, and their gradients sum in common units") {
+  TEST_CASE("B33 S9 two losses keep their own scales, and their gradients sum in common units") {
     const auto options = init_options<AnyScale>{.scale = StaticScale{1024.f}, .num_losses = 2};
     auto both = amp::initialize<amp::O2>(Net32{}, Sgd{.lr = 0.1},
                                          init_options<DynamicScale>{.scale = {.init = 1024.f}, .num_losses = 2});
@@ -213,7 +214,7 @@ TEST_SUITE("toolkit/session") {
     CHECK_THROWS_AS(amp::scale_loss(1.f, both, [](float) {}, {.loss_id = -1}), amp::error);
     CHECK(options.num_losses == 2);
   }
-  TEST_CASE("an overflow in an earlier loss skips the step but is not laid on a later one") {
+  TEST_CASE("S9 an overflow in an earlier loss skips the step but is not laid on a later one") {
     auto session =
         amp::initialize<amp::O2>(Net32{}, Sgd{}, init_options<DynamicScale>{.scale = {.init = 64.f}, .num_losses = 2});
     amp::scale_loss(1.f, session,
@@ -239,7 +240,7 @@ TEST_SUITE("toolkit/session") {
     CHECK_THROWS_WITH_AS(amp::scale_loss(1.f, session, [](float) {}, {.loss_id = 1}),
                          doctest::Contains("of scale 32 wait"), amp::error);
   }
-  TEST_CASE("delay_overflow_check leaves the update to a later scope of the same loss") {
+  TEST_CASE("S7 delay_overflow_check leaves the update to a later scope of the same loss") {
     auto session = amp::initialize<amp::O2>(Net32{}, Sgd{}, {.scale = {.init = 64.f}});
     amp::scale_loss(1.f, session, [&](float) { session.model().a_grad[0] = half(infinity); },
                     {.delay_overflow_check = true});
@@ -309,7 +310,7 @@ TEST_SUITE("toolkit/session") {
     CHECK(session.model().n[0] == -0.5f);
     CHECK(session.optimizer().group_name(0) == "norms");
   }
-  TEST_CASE("several optimizers: only those of the overflowing scope skip") {
+  TEST_CASE("S10 several optimizers: only those of the overflowing scope skip") {
     const auto is_norm = [](const amp::Param& p) { return p.role == amp::role::norm; };
     auto session = amp::initialize<amp::O2>(
         Net32{},
@@ -329,7 +330,7 @@ TEST_SUITE("toolkit/session") {
     CHECK(session.optimizer<1>().group(0).step == 1);
     CHECK_THROWS_AS(amp::scale_loss(1.f, session, [](float) {}, {.optimizers = {2}}), amp::error);
   }
-  TEST_CASE("the bad tensor of the first optimizer is named though the second one's gradients are clean") {
+  TEST_CASE("S10 the bad tensor of the first optimizer is named though the second one's gradients are clean") {
     const auto is_norm = [](const amp::Param& p) { return p.role == amp::role::norm; };
     auto session = amp::initialize<amp::O2>(
         Net32{}, std::tuple{amp::Group<Sgd>{Sgd{}, is_norm, "norms"}, amp::Group<Sgd>{Sgd{}, {}, "rest"}},
@@ -353,7 +354,7 @@ TEST_SUITE("toolkit/session") {
     session.step();
     CHECK(session.model().n[0] == doctest::Approx(1. - 0.5 * 1.5));
   }
-  TEST_CASE("several models are a tuple") {
+  TEST_CASE("L6 several models are a tuple") {
     auto session = amp::initialize<amp::O0>(std::tuple{Net32{}}, Sgd{.lr = 1.});
     amp::scale_loss(1.f, session, [&](float s) { std::get<0>(session.model()).backward(s); });
     session.step();
@@ -386,7 +387,7 @@ TEST_SUITE("toolkit/session") {
     CHECK_THROWS_AS(session.load({}), amp::error);
     CHECK(session.state() == before);
   }
-  TEST_CASE("for_each_master gives unscaled gradients, says its price once, and does not change the step") {
+  TEST_CASE("L8 for_each_master gives unscaled gradients, says its price once, and does not change the step") {
     std::vector<std::string> lines;
     auto session = amp::initialize<amp::O2>(Net32{}, Sgd{.lr = 0.1},
                                             {.scale = {.init = 64.f}, .log = [&](auto l) { lines.emplace_back(l); }});
@@ -424,7 +425,7 @@ TEST_SUITE("toolkit/session") {
     auto session = amp::initialize<amp::O0>(Net32{}, Sgd{});
     CHECK_THROWS_AS(amp::clip_grad_norm(session, 0.), amp::error);
   }
-  TEST_CASE("a loss_scale setting becomes a policy: dynamic, a constant, or none for 1") {
+  TEST_CASE("L3 a loss_scale setting becomes a policy: dynamic, a constant, or none for 1") {
     CHECK(amp::scale_policy(amp::parse_loss_scale("dynamic")).skips_now());
     CHECK(amp::scale_policy(amp::parse_loss_scale("128")).initial() == 128.f);
     CHECK(amp::scale_policy(amp::parse_loss_scale("1.0")).as<amp::NoScale>() != nullptr);

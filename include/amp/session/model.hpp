@@ -7,6 +7,7 @@
 #include <amp/optim/param_source.hpp>
 #include <amp/session/options.hpp>
 #include <amp/tensor/param.hpp>
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <iterator>
@@ -49,12 +50,34 @@ template <class>
 inline constexpr bool is_tuple = false;
 template <class... T>
 inline constexpr bool is_tuple<std::tuple<T...>> = true;
+template <class>
+inline constexpr bool is_list = false;
+template <class T>
+inline constexpr bool is_list<std::vector<T>> = true;
+template <class T, std::size_t N>
+inline constexpr bool is_list<std::array<T, N>> = true;
 
-/// The network as the level stores it; several networks are a tuple.
+template <OptLevel L, class Net>
+auto cast_network(Net net);
+template <OptLevel L, class Net>
+auto cast_list(std::vector<Net> nets) {
+  std::vector<decltype(cast_network<L>(std::declval<Net>()))> cast;
+  cast.reserve(nets.size());
+  for (auto& net : nets) cast.push_back(cast_network<L>(std::move(net)));
+  return cast;
+}
+template <OptLevel L, class Net, std::size_t N>
+auto cast_list(std::array<Net, N> nets) {
+  return std::apply([](auto&... one) { return std::array{cast_network<L>(std::move(one))...}; }, nets);
+}
+
+/// The network as the level stores it; several networks are a tuple or a list, and stay one.
 template <OptLevel L, class Net>
 auto cast_network(Net net) {
   if constexpr (is_tuple<Net>) {
     return std::apply([](auto&... one) { return std::tuple{cast_network<L>(std::move(one))...}; }, net);
+  } else if constexpr (is_list<Net>) {
+    return cast_list<L>(std::move(net));
   } else if constexpr (!L.enabled || L.cast == casting::none) {
     static_assert(Network<Net>, "amp: the network needs parameters() returning a range of amp::Param");
     return net;
@@ -77,10 +100,20 @@ auto cast_network(Net net) {
   }
 }
 
+/// Appends the parameters of one network, or of several, whose names then begin with the network's number: "1.weight".
 template <class Net>
 void collect_parameters(Net& net, std::vector<Param>& all) {
+  const auto numbered = [&](auto& one, std::size_t number, std::size_t count) {
+    const std::size_t first = all.size();
+    collect_parameters(one, all);
+    if (count == 1) return;
+    for (std::size_t i = first; i < all.size(); ++i) all[i].name = std::to_string(number) + '.' + all[i].name;
+  };
   if constexpr (is_tuple<Net>) {
-    std::apply([&](auto&... one) { (collect_parameters(one, all), ...); }, net);
+    std::size_t number = 0;
+    std::apply([&](auto&... one) { (numbered(one, number++, sizeof...(one)), ...); }, net);
+  } else if constexpr (is_list<Net>) {
+    for (std::size_t i = 0; i < net.size(); ++i) numbered(net[i], i, net.size());
   } else if constexpr (Network<Net>) {
     for (const Param& p : net.parameters()) all.push_back(p);
   }

@@ -5,6 +5,7 @@
 #include <amp/opt_level.hpp>
 #include <amp/optim/concepts.hpp>
 #include <amp/optim/executor.hpp>
+#include <amp/optim/storage.hpp>
 #include <amp/scaling/policies.hpp>
 #include <amp/tensor/param.hpp>
 #include <cstddef>
@@ -56,6 +57,11 @@ struct init_options {
   std::int64_t max_consecutive_skips = 50;
   std::function<void(std::string_view)> log = {};  ///< takes a line per change of a scale and per remark; else silence
   exec::any exec = exec::vectorized{};             ///< where passes over the parameters run
+  /// Combines the overflow flag over ranks that hold different gradients (sharded ones): true if it is true on any.
+  /// Called once per check on every rank; empty: all ranks see the same gradients.
+  std::function<bool(bool)> any_reduce = {};
+  storage_options storage = {};  ///< how masters and moments are kept, where the level has masters
+  bool count_overflow = true;  ///< after an overflow, count inf and NaN per parameter: one more read, on overflows only
 };
 
 /// Options of scale_loss.

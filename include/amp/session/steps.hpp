@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <amp/optim/clip.hpp>
 #include <amp/session.hpp>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
+#include <span>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -14,6 +15,16 @@
 #include <vector>
 
 namespace amp {
+
+namespace detail {
+/// A policy's counters. Fewer than it has are taken: a policy chosen at run time once had one.
+template <std::size_t N>
+void load_counters(const StateDict& saved, const std::string& key, std::array<std::int64_t, N>& to, where at) {
+  const auto it = saved.find(key);
+  const std::size_t count = it == saved.end() ? N : std::min(N, it->second.bytes.size() / sizeof(std::int64_t));
+  load_values<std::int64_t>(saved, key, std::span(to.data(), count), at);
+}
+}  // namespace detail
 
 /// Before a backward: whatever the gradients hold that belongs to another scale is put aside, so that the backward
 /// writes gradients of one scale.
@@ -53,7 +64,7 @@ void Session<L, Model, Policy, Opts...>::end_backward(const scale_options& o, wh
   const float scale = scalers_[loss].scale();
   // The name of a bad tensor stays until the step that it cancels.
   if (std::none_of(slots_.begin(), slots_.end(), [](const detail::GradSlot& slot) { return slot.skip; }))
-    overflow_.clear();
+    overflow_.clear(), overflow_counts_.clear();
   for_named(o.optimizers, at, [&](auto&, detail::GradSlot& slot) {
     slot.fill(o.delay_unscale ? detail::grads::scaled : detail::grads::ready, scale);
   });
@@ -62,6 +73,8 @@ void Session<L, Model, Policy, Opts...>::end_backward(const scale_options& o, wh
   for_named(o.optimizers, at, [&](auto& optimizer, detail::GradSlot& slot) {
     if (checked(optimizer, slot).overflow) overflow = true;
   });
+  if (overflow && options_.count_overflow) count_overflow();
+  if (options_.any_reduce) overflow = options_.any_reduce(overflow);
   update_scaler(loss, overflow, o, at);
 }
 
@@ -87,6 +100,37 @@ const GradCheck& Session<L, Model, Policy, Opts...>::checked(Weights& optimizer,
 }
 
 template <OptLevel L, class Model, ScalePolicy Policy, Optimizer... Opts>
+void Session<L, Model, Policy, Opts...>::count_overflow() {
+  overflow_counts_.clear();
+  each_optimizer(*this, [&](auto& optimizer, detail::GradSlot& slot) {
+    if (!slot.checked || !slot.check.overflow) return;
+    for (const Param& p : optimizer.params()) {
+      if (!p.requires_grad || !p.has_grad()) continue;
+      auto found = detail::count_overflow(p.grad_view());
+      if (found.inf + found.nan > 0) overflow_counts_.push_back(std::move(found));
+    }
+  });
+}
+
+/// One line per change of a scale, and one when a bound holds it back again and again.
+template <OptLevel L, class Model, ScalePolicy Policy, Optimizer... Opts>
+void Session<L, Model, Policy, Opts...>::log_scale(std::size_t loss, float before, Verdict verdict) const {
+  const LossScaler<Policy>& scaler = scalers_[loss];
+  const std::string name = "loss scale " + std::to_string(loss) + ": ";
+  if (scaler.scale() != before) {
+    log(name + detail::number(before) + " -> " + detail::number(scaler.scale()) +
+        (verdict == Verdict::skip
+             ? ", step skipped, first overflow in " + (overflow_.empty() ? "another rank" : overflow_)
+             : ", no overflow in a whole window"));
+  }
+  constexpr std::int64_t often = 10;
+  if (scaler.skips() && scaler.stuck_in_a_row() > 0 && scaler.stuck_in_a_row() % often == 0) {
+    log(name + std::to_string(scaler.stuck_in_a_row()) + " overflows in a row could not lower it below " +
+        detail::number(scaler.scale()));
+  }
+}
+
+template <OptLevel L, class Model, ScalePolicy Policy, Optimizer... Opts>
 void Session<L, Model, Policy, Opts...>::update_scaler(std::size_t loss, bool overflow, const scale_options& o,
                                                        where at) {
   LossScaler<Policy>& scaler = scalers_[loss];
@@ -97,12 +141,7 @@ void Session<L, Model, Policy, Opts...>::update_scaler(std::size_t loss, bool ov
     const float before = scaler.scale();
     verdict = scaler.update(overflow || late_overflow_[loss]);
     late_overflow_[loss] = false;
-    if (scaler.scale() != before) {
-      log("loss scale " + std::to_string(loss) + ": " + detail::number(before) + " -> " +
-          detail::number(scaler.scale()) +
-          (verdict == Verdict::skip ? ", step skipped, first overflow in " + overflow_
-                                    : ", no overflow in a whole window"));
-    }
+    log_scale(loss, before, verdict);
   }
   if (verdict != Verdict::skip) return;
   for_named(o.optimizers, at, [](auto&, detail::GradSlot& slot) { slot.skip = true; });
@@ -138,10 +177,10 @@ double Session<L, Model, Policy, Opts...>::clip_gradients(double max_norm, const
 template <OptLevel L, class Model, ScalePolicy Policy, Optimizer... Opts>
 void Session<L, Model, Policy, Opts...>::remark() const {
   if constexpr (!L.enabled) return;
-  const bool scales = scalers_[0].skips() || scalers_[0].scale() != 1.f;
-  if (L.compute == dtype::fp16 && !scales)
+  const bool scaled = scales(scalers_[0]);
+  if (L.compute == dtype::fp16 && !scaled)
     log("fp16 without loss scaling: gradients below 2^-24 become 0; consider scaling::dynamic");
-  if (L.compute == dtype::bf16 && scales) log("bf16 has fp32's exponent range: loss scaling is not needed");
+  if (L.compute == dtype::bf16 && scaled) log("bf16 has fp32's exponent range: loss scaling is not needed");
   if (L.cast == casting::model && !L.master_weights)
     log("no master weights: updates below half a unit of a " + std::string(name(L.compute)) + " weight are lost");
 }
@@ -179,7 +218,7 @@ void Session<L, Model, Policy, Opts...>::load(const StateDict& saved, where at) 
     std::vector<std::int64_t> counts(4);
     s.scale = load_value<float>(saved, key + "scale", at);
     load_values<std::int64_t>(saved, key + "counts", counts, at);
-    load_values<std::int64_t>(saved, key + "policy", s.counters, at);
+    detail::load_counters(saved, key + "policy", s.counters, at);
     s.updates = counts[0], s.overflows = counts[1], s.skips_in_a_row = counts[2], s.stuck_in_a_row = counts[3];
     scalers[i].load(s, at);
   }
@@ -196,8 +235,21 @@ void Session<L, Model, Policy, Opts...>::load(const StateDict& saved, where at) 
   });
   scalers_ = std::move(scalers);
   late_overflow_.assign(scalers_.size(), false);
-  overflow_.clear();
+  overflow_.clear(), overflow_counts_.clear();
   steps_ = steps, skipped_ = skipped;
+}
+
+template <OptLevel L, class Model, ScalePolicy Policy, Optimizer... Opts>
+void Session<L, Model, Policy, Opts...>::load_scalers(const saved_dict& dict, where at) {
+  if constexpr (requires { load_torch_dict(scalers_[0], dict, at); }) {
+    if (find(dict, "scale") != nullptr) {
+      expects(scalers_.size() == 1, "GradScaler's form holds one scaler, this session has several", at);
+      load_torch_dict(scalers_[0], dict, at);
+      return;
+    }
+  }
+  load_apex_dict(
+      std::span(scalers_), dict, [this](std::string_view line) { log(std::string(line)); }, at);
 }
 
 template <OptLevel L, class Net, class Opt, class Options>
