@@ -9,8 +9,10 @@
 #include <amp/simd/math.hpp>
 #include <amp/tensor/matrix.hpp>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <tuple>
+#include <utility>
 
 namespace amp::nn {
 
@@ -144,7 +146,10 @@ struct epilogue {
 
   template <class V>
   AMP_INLINE void run(float* x, std::int64_t row, std::int64_t column, std::int64_t n) const {
-    std::apply([&](const Stage&... s) AMP_LAMBDA { (s.template run<V>(x, row, column, n), ...); }, stages);
+    [&]<std::size_t... K>(std::index_sequence<K...>) AMP_LAMBDA {
+      (std::get<K>(stages).template run<V>(x, row, column, n), ...);
+    }
+    (std::index_sequence_for<Stage...>{});
   }
 };
 template <class... Stage>
