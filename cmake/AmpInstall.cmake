@@ -3,8 +3,9 @@ include(CMakePackageConfigHelpers)
 set(amp_cmake_dir "${CMAKE_INSTALL_LIBDIR}/cmake/amp")
 set(amp_pkgconfig_dir "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 
-install(TARGETS amp EXPORT ampTargets FILE_SET core DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-foreach(adapter eigen openmp blas onednn)
+install(TARGETS amp EXPORT ampTargets FILE_SET core DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+        FILE_SET views DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+foreach(adapter IN LISTS AMP_PACKAGE_ADAPTERS)
   if(TARGET amp_${adapter})
     install(TARGETS amp_${adapter} EXPORT ampTargets FILE_SET adapter DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
   endif()

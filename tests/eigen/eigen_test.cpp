@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-#include "../examples/mlp.hpp"
+#include "eigen/mlp.hpp"
 
 namespace {
 template <class T>

@@ -1,0 +1,15 @@
+# cmake -DSOURCE=<project> -DWORK=<folder> -P doxygen.cmake: the API reference in WORK/html; a warning is an error.
+find_program(doxygen doxygen)
+if(NOT doxygen)
+  message("[skipped] no doxygen (Debian: doxygen)")
+  return()
+endif()
+file(MAKE_DIRECTORY "${WORK}")
+file(READ "${SOURCE}/docs/Doxyfile" settings)
+file(WRITE "${WORK}/Doxyfile" "${settings}\nOUTPUT_DIRECTORY = \"${WORK}\"\nWARN_AS_ERROR = FAIL_ON_WARNINGS\n")
+execute_process(COMMAND "${doxygen}" "${WORK}/Doxyfile" WORKING_DIRECTORY "${SOURCE}"
+                RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
+if(NOT result EQUAL 0)
+  message(FATAL_ERROR "${output}")
+endif()
+message(STATUS "${WORK}/html/index.html")
