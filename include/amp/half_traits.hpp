@@ -143,37 +143,49 @@ concept Storage = std::same_as<T, float> || LowPrecision<T>;
 /// The foreign type must be trivially copyable, of the same size and with the same bits.
 template <class T>
 struct format_of;
-template <Storage T>
+template <class T>
+requires requires { half_traits<T>::mantissa_bits; }
 struct format_of<T> {
   using type = T;
 };
 #if defined(__FLT16_MAX__) && defined(__cplusplus)
+/// std::float16_t too, where the library has it: the same type.
 template <>
 struct format_of<_Float16> {
   using type = half;
+};
+#endif
+#if defined(__BFLT16_MAX__) && defined(__cplusplus)
+/// std::bfloat16_t too.
+template <>
+struct format_of<__bf16> {
+  using type = bfloat16;
 };
 #endif
 
 template <class T>
 using format_t = typename format_of<std::remove_cv_t<T>>::type;
 
-/// A type whose values lie in memory exactly as one of our formats.
+/// A type whose values are the bits of one of our formats.
 template <class T>
-concept LayoutCompatible = requires {
+concept BitCompatible = requires {
   typename format_of<std::remove_cv_t<T>>::type;
 }
 &&std::is_trivially_copyable_v<T> && sizeof(T) == sizeof(format_t<T>);
+/// One that tensors are stored in: its values lie in memory as those of our format.
+template <class T>
+concept LayoutCompatible = BitCompatible<T> && Storage<format_t<T>>;
 
 template <LayoutCompatible T>
 inline constexpr dtype dtype_of = half_traits<format_t<T>>::id;
 
 /// The same bits as our type: `bit_view(c10::Half(1.5))` is an amp::half.
-template <LayoutCompatible T>
+template <BitCompatible T>
 [[nodiscard]] constexpr format_t<T> bit_view(const T& value) noexcept {
   return __builtin_bit_cast(format_t<T>, value);
 }
 /// The same bits as a foreign type: `bit_view_as<c10::Half>(amp::half(1.5f))`.
-template <LayoutCompatible T>
+template <BitCompatible T>
 [[nodiscard]] constexpr T bit_view_as(const format_t<T>& value) noexcept {
   return __builtin_bit_cast(T, value);
 }
