@@ -184,6 +184,7 @@ void apply_lanes(where at, const E& executor, const F& functor, const L&... lane
   check_lanes(at, lanes...);
   const auto first = [](const auto& lane, const auto&...) { return lane.list; };
   const apply::plan plan(first(lanes...), executor.chunk, at);
+  using exec::launch;  // the host's, for executors of any namespace; others bring theirs by argument lookup
   constexpr bool launches = requires { launch(executor, plan, functor, lanes...); };
   static_assert(launches,
                 "amp: this executor has no launch() here: include <amp/cuda/multi_tensor_apply.cuh> in a .cu file, or "

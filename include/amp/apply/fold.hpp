@@ -232,6 +232,7 @@ namespace amp::apply {
 /// types   any lanes; they are read only
 template <int Results, class E, class Fold, class Op, lane::Lane... L>
 [[nodiscard]] auto fold(const E& executor, const Fold& how, const Op& op, const L&... lanes) {
+  using exec::launch_fold;
   return launch_fold(std::integral_constant<int, Results>{}, executor, how, op, lanes...);
 }
 

@@ -45,6 +45,7 @@ template <class E, bool Scaled, bool Checked>
 [[nodiscard]] norm_result l2norm(const E& executor, const lane::input<Scaled, Checked>& lane,
                                  where at = where::here()) {
   amp::detail::check_lanes(at, lane);
+  using exec::launch_sum;
   norm_result result = detail::roots(launch_sum(executor, apply::square{}, lane));
   if constexpr (Checked) lane.report->add(result.first_nonfinite);
   return result;

@@ -64,6 +64,7 @@ norm_result l2norm_scale(const E& executor, tensor_list out, tensor_list in, flo
   apply::norm_scale_job job{lane::out(out), lane::in(in), Scale{a}, apply::first_blocks(in), {}};
   amp::detail::check_lanes(at, job.out, job.in);
   job.partial.resize(static_cast<std::size_t>(job.first_block.back()));
+  using exec::launch_norm_scale;
   return detail::roots(launch_norm_scale(executor, job));
 }
 
