@@ -66,7 +66,7 @@ template <class V>
 AMP_INLINE void random_block(std::uint64_t seed, std::uint64_t stream, std::int64_t block, std::uint32_t* to) {
   using U = word_of<V>;
   constexpr int n = lanes<V>;
-  const auto word = [](std::uint64_t x) { return detail::uniform_word<V>(static_cast<std::uint32_t>(x)); };
+  const auto word = [](std::uint64_t x) AMP_LAMBDA { return detail::uniform_word<V>(static_cast<std::uint32_t>(x)); };
   const std::uint64_t counter = static_cast<std::uint64_t>(block) * 16;  // a multiple of 16: lanes never carry
   const U low = word(counter), high = word(counter >> 32), stream0 = word(stream), stream1 = word(stream >> 32);
   const U key0 = word(seed), key1 = word(seed >> 32);
