@@ -74,11 +74,24 @@ inline std::vector<std::int64_t> small() {
   return s;
 }
 
+/// Ways to store the state, by name.
+inline amp::storage_options storage(const std::string& name) {
+  using amp::dtype, amp::masters, amp::scale_per;
+  if (name == "remainder") return {.masters = masters::remainder};
+  if (name == "remainder_bf16") return {.masters = masters::remainder, .moments = dtype::bf16};
+  if (name == "remainder_e4m3") return {.masters = masters::remainder, .moments = dtype::e4m3};
+  if (name == "remainder_e4m3_blocks")
+    return {.masters = masters::remainder, .moments = dtype::e4m3, .scales = scale_per::block};
+  if (name == "kahan_bf16") return {.masters = masters::kahan, .moments = dtype::bf16};
+  if (name == "stochastic_bf16") return {.masters = masters::stochastic, .moments = dtype::bf16};
+  return {};
+}
+
 /// Parameters, gradients and optimizer of one list; `step` is what a training step does after backward.
 class Job {
  public:
-  Job(const std::vector<std::int64_t>& sizes, amp::exec::any executor)
-      : weights_(make(sizes, 0.02f)), masters_(groups(sizes), true, std::move(executor)) {}
+  Job(const std::vector<std::int64_t>& sizes, amp::exec::any executor, const amp::storage_options& storage = {})
+      : weights_(make(sizes, 0.02f)), masters_(groups(sizes), storage, std::move(executor)) {}
 
   [[nodiscard]] std::int64_t elements() const noexcept { return elements_; }
   /// Check, norm, clip, AdamW on fp32 masters, rounded bf16 weights.

@@ -25,6 +25,14 @@ void o2_step_list(benchmark::State& state, const std::vector<std::int64_t>& size
   state.SetItemsProcessed(state.iterations() * job.elements());
 }
 
+/// State in other forms than fp32.
+void o2_step_state(benchmark::State& state, const std::string& form) {
+  o2_step::Job job(o2_step::big(), executor(1), o2_step::storage(form));
+  job.step();
+  for (auto _ : state) job.step();
+  state.SetItemsProcessed(state.iterations() * job.elements());
+}
+
 }  // namespace
 
 BENCHMARK_CAPTURE(o2_step_list, vectorized / big, o2_step::big(), 1)->Unit(benchmark::kMillisecond)->UseRealTime();
@@ -35,3 +43,11 @@ BENCHMARK_CAPTURE(o2_step_list, threads2 / small, o2_step::small(), 2)->Unit(ben
 BENCHMARK_CAPTURE(o2_step_list, openmp2 / big, o2_step::big(), -2)->Unit(benchmark::kMillisecond)->UseRealTime();
 BENCHMARK_CAPTURE(o2_step_list, openmp2 / small, o2_step::small(), -2)->Unit(benchmark::kMicrosecond)->UseRealTime();
 #endif
+BENCHMARK_CAPTURE(o2_step_state, remainder, "remainder")->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK_CAPTURE(o2_step_state, remainder_bf16, "remainder_bf16")->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK_CAPTURE(o2_step_state, remainder_e4m3, "remainder_e4m3")->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK_CAPTURE(o2_step_state, remainder_e4m3_blocks, "remainder_e4m3_blocks")
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
+BENCHMARK_CAPTURE(o2_step_state, kahan_bf16, "kahan_bf16")->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK_CAPTURE(o2_step_state, stochastic_bf16, "stochastic_bf16")->Unit(benchmark::kMillisecond)->UseRealTime();

@@ -108,7 +108,7 @@ struct divide_scale {
     const auto plain = [scale](const V& x, V& y) AMP_LAMBDA { y = x / V(scale); };
     const auto rooted = [scale, least](const V& x, V& y) AMP_LAMBDA {
       const V q = simd::sqrt(x) / V(scale);
-      y = simd::select((V(0.f) < x) & (q < V(least)), V(least), q);
+      y = simd::select(V(0.f) < x, simd::max(q, V(least)), q);
     };
     const read_ref<float, V> source{from, 1.f};
     const write_ref<float, V> target{to, 0};
