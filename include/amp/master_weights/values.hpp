@@ -2,6 +2,7 @@
 #pragma once
 #include <amp/fn/copy.hpp>
 #include <amp/master_weights.hpp>
+#include <amp/master_weights/saved_form.hpp>
 #include <amp/multi_tensor_apply.hpp>
 #include <cstddef>
 #include <cstdint>
