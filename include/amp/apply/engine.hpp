@@ -174,6 +174,12 @@ struct frequent_sets {
   static constexpr bool low_out = has_in && has_out && !has_inout;  // fp32 to low: master to model
 };
 
+/// Lanes that a user brings may do without fused loops: they need no `matches` and `bind`.
+template <class L>
+inline constexpr bool fusable = requires(const L& lane) {
+  lane.template matches<float, float, lane::none>(0);
+};
+
 /// Calls the first fused loop whose formats are those of the tensors; false if there is none.
 template <class V, class T, class F, class... L>
 AMP_INLINE bool fused_loop(unsigned& found, const F& f, const piece& p, const L&... lane) {
@@ -251,7 +257,8 @@ struct item_kernel {
       const auto f = functor_at(work.functor, p);
       unsigned found = 0;
       bool done = false;
-      if constexpr (simd::lanes < V >> 1) {  // the scalar reference is not worth the compile time
+      // the scalar reference is not worth the compile time
+      if constexpr (simd::lanes < V >> 1 && (fusable<L> && ...)) {
         done =
             work.fused && (fused_loop<V, bfloat16>(found, f, p, lane...) || fused_loop<V, half>(found, f, p, lane...));
       }
