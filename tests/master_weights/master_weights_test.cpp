@@ -8,7 +8,7 @@
 #include <cmath>
 #include <limits>
 
-#include "optim/reference.hpp"
+#include "master_weights/instances.hpp"
 
 using amp::Adam;
 using amp::bfloat16;
@@ -16,12 +16,13 @@ using amp::half;
 using amp::MasterWeights;
 using amp::Sgd;
 using reference::Tensors;
+using test_masters::group;
 
 namespace {
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
 template <class T>
-std::vector<float> floats(const std::vector<T>& v) {
+std::vector<float> widened(const std::vector<T>& v) {
   return {v.begin(), v.end()};
 }
 template <class Opt>
@@ -31,19 +32,14 @@ std::vector<std::vector<float>> masters_of(const MasterWeights<Opt>& m) {
     all.emplace_back(static_cast<const float*>(p.value), static_cast<const float*>(p.value) + p.size);
   return all;
 }
-/// One group over some tensors.
-template <class Opt, class T>
-std::vector<amp::GroupSpec<Opt>> group(const Opt& o, T& tensors) {
-  return {{o, tensors.source()}};
-}
 }  // namespace
 
-TEST_SUITE("toolkit/master_weights") {
+TEST_SUITE("master_weights/master_weights") {
   TEST_CASE_TEMPLATE("masters start as the exact values, and every step leaves low = round(master)", T, half,
                      bfloat16) {
     Tensors<T> t({1, 31, 500});
     MasterWeights<Adam> m(group(Adam{.lr = 0.01}, t));
-    for (std::size_t i = 0; i < 3; ++i) CHECK(masters_of(m)[i] == floats(t.w[i]));
+    for (std::size_t i = 0; i < 3; ++i) CHECK(masters_of(m)[i] == widened(t.w[i]));
     const void* address = t.w[1].data();
     for (unsigned step = 0; step < 5; ++step) {
       t.draw_grads(step);
@@ -250,10 +246,10 @@ TEST_SUITE("toolkit/master_weights") {
   TEST_CASE("B19 a low parameter without master and a zero gradient stays unchanged and finite") {
     Tensors<half> t({8});
     for (auto& g : t.g[0]) g = half(0.f);
-    const auto before = floats(t.w[0]);
+    const auto before = widened(t.w[0]);
     MasterWeights<Adam> m(group(Adam{}, t), false);
     m.step();
-    CHECK(floats(t.w[0]) == before);
+    CHECK(widened(t.w[0]) == before);
     for (auto& g : t.g[0]) g = half(1e-4f);
     m.step();
     for (const half w : t.w[0]) CHECK(std::isfinite(float(w)));
@@ -293,7 +289,7 @@ TEST_SUITE("toolkit/master_weights") {
     MasterWeights<Adam> resumed(group(Adam{.lr = 0.01}, b));
     resumed.load(state, "p.");
     CHECK(masters_of(resumed) == masters_of(m));
-    CHECK(floats(b.w[0]) == floats(a.w[0]));
+    CHECK(widened(b.w[0]) == widened(a.w[0]));
     CHECK(resumed.group(0).options.lr == 0.02);
     for (unsigned s = 4; s < 8; ++s) {
       a.draw_grads(s), b.draw_grads(s);
