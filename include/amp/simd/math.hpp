@@ -83,24 +83,34 @@ AMP_INLINE bool any(const mask<N>& condition) {
 }
 
 namespace detail {
+template <class U, class D>
+AMP_INLINE U to_words(const D& x) {
+  if constexpr (std::is_same_v<D, double>) {
+    return __builtin_bit_cast(U, x);
+  } else {
+    return (U)x;
+  }
+}
 /// fma without the instruction, exactly: the product of two floats fits in a double, the sum is rounded to odd there,
 /// and rounding that to float is the only rounding that shows (Boldo & Melquiond 2008).
-/// F, D, I: one float, double and 64-bit integer, or vectors of as many.
-template <class F, class D, class I>
+/// F, D, U: one float, double and 64-bit word, or vectors of as many. Words instead of comparisons: SSE2 has none for
+/// 64 bits.
+template <class F, class D, class U>
 AMP_INLINE F fma_by_doubles(const D& a, const D& b, const D& c) {
   const D product = a * b;
   const D sum = product + c;
   const D back = sum - product;
   const D error = (product - (sum - back)) + (c - back);
+  const U sum_bits = to_words<U>(sum), error_bits = to_words<U>(error);
+  const U magnitude = error_bits & 0x7fffffffffffffffu;
+  const U nan = (magnitude + 0x000fffffffffffffu) >> 63;  // of an infinite or NaN sum, which stays as it is
+  const U inexact = ((magnitude + 0x7fffffffffffffffu) >> 63) ^ nan;
+  const U towards_zero = ((sum_bits ^ error_bits) >> 63) & inexact;
+  const U odd = (sum_bits - towards_zero) | inexact;
   if constexpr (std::is_same_v<F, float>) {
-    auto bits = __builtin_bit_cast(I, sum);
-    if ((error < 0 || error > 0) && (bits & 1) == 0) bits += (error > 0) == (sum > 0) ? 1 : -1;
-    return static_cast<float>(__builtin_bit_cast(D, bits));
+    return static_cast<float>(__builtin_bit_cast(double, odd));
   } else {
-    const I inexact = (I)(error < 0) | (I)(error > 0);
-    const I outward = ((I)(error > 0) ^ (I)(sum > 0)) | 1;  // +1 away from zero, -1 towards it
-    const I bits = (I)sum;
-    return __builtin_convertvector((D)(bits + (outward & inexact & ((bits & 1) - 1))), F);
+    return __builtin_convertvector((D)odd, F);
   }
 }
 }  // namespace detail
@@ -110,7 +120,7 @@ AMP_HD AMP_INLINE float fma(float a, float b, float c) {
 #if defined(__FMA__) || defined(__CUDA_ARCH__) || !AMP_X86
   return __builtin_fmaf(a, b, c);
 #else
-  return detail::fma_by_doubles<float, double, std::int64_t>(a, b, c);
+  return detail::fma_by_doubles<float, double, std::uint64_t>(a, b, c);
 #endif
 }
 template <int N>
@@ -118,10 +128,10 @@ AMP_INLINE vec<float, N> fma(const vec<float, N>& a, const vec<float, N>& b, con
 #if AMP_X86
   if constexpr (N == 4) {
     typedef double f64x4 __attribute__((vector_size(32)));
-    typedef std::int64_t i64x4 __attribute__((vector_size(32)));
+    typedef std::uint64_t u64x4 __attribute__((vector_size(32)));
     const auto wide = [](const auto& x) AMP_LAMBDA { return __builtin_convertvector(x.raw, f64x4); };
     return vec<float, N>(
-        detail::fma_by_doubles<typename vec<float, N>::raw_type, f64x4, i64x4>(wide(a), wide(b), wide(c)));
+        detail::fma_by_doubles<typename vec<float, N>::raw_type, f64x4, u64x4>(wide(a), wide(b), wide(c)));
   }
 #if !defined(__clang__)
   if constexpr (N == 8) return vec<float, N>(__builtin_ia32_vfmaddps256(a.raw, b.raw, c.raw));
