@@ -1,0 +1,8 @@
+// shows: Q1
+// expect: amp: e5m2 is refused in the forward pass, its mantissa is too short; use fp8::hybrid_formats
+#include <amp/nn/fp8_recipe.hpp>
+
+int main() {
+  using pure = amp::fp8::formats<amp::e5m2, amp::e5m2>;
+  return static_cast<int>(sizeof(amp::fp8::format<amp::fp8::current_scaling<pure>, amp::fp8::operand::weight>));
+}
