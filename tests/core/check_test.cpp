@@ -4,7 +4,7 @@
 #include <string>
 
 TEST_SUITE("core/check") {
-  TEST_CASE("an error carries the message and the caller's place") {
+  TEST_CASE("X2 an error carries the message and the caller's place") {
     int line = 0;
     try {
       line = __LINE__ + 1;
