@@ -3,6 +3,7 @@
 #   bash scripts/bench.sh                   all Google Benchmark programs; JSON in build/bench
 #   bash scripts/bench.sh --only o2_step    the whole O2 step beside PyTorch's chain, in one interleaved run
 #   bash scripts/bench.sh --only adam       one program
+#   bash scripts/bench.sh --only include    seconds that #include <amp/amp.hpp> adds to a file, beside its standard headers
 # The PyTorch peer scripts are looked for in AMP_PEERS (default ../shared/peers); the peers' Python is .venv-peers, made
 # here with the full wheel set (about 5 GB) when it is first needed, or AMP_PEER_PYTHON.
 set -euo pipefail
@@ -17,6 +18,32 @@ while [ $# -gt 0 ]; do
     *) echo "bench.sh: unknown argument '$1'; usage: bash scripts/bench.sh [--only NAME] [--reps N]" >&2; exit 2 ;;
   esac
 done
+
+# CPU seconds of the compiler on an empty file with the umbrella header, and on one with the standard headers that the
+# umbrella reaches and <immintrin.h> alone; medians of an interleaved run.
+bench_include() {
+  local work cxx=${CXX:-g++} i
+  work=$(mktemp -d)
+  echo '#include <amp/amp.hpp>' >"$work/amp.cpp"
+  "$cxx" -std=c++20 -Iinclude -M "$work/amp.cpp" | tr ' ' '\n' | grep '/amp/' | xargs grep -h '^#include <[a-z_]*>' | sort -u >"$work/std.cpp"
+  echo '#include <immintrin.h>' >>"$work/std.cpp"
+  : >"$work/amp.times"; : >"$work/std.times"
+  for ((i = 0; i < reps; ++i)); do
+    for name in amp std; do
+      TIMEFORMAT='%U %S'
+      { time "$cxx" -std=c++20 -Iinclude -fsyntax-only -Wno-psabi "$work/$name.cpp"; } 2>&1 | awk '{print $1 + $2}' >>"$work/$name.times"
+    done
+  done
+  median() { sort -n "$1" | awk '{x[NR] = $1} END {print x[int((NR + 1) / 2)]}'; }
+  awk -v a="$(median "$work/amp.times")" -v s="$(median "$work/std.times")" -v c="$cxx" 'BEGIN {
+    printf "%s: <amp/amp.hpp> %.2f s, its standard headers and <immintrin.h> %.2f s, ratio %.2f\n", c, a, s, a / s}'
+  rm -rf "$work"
+}
+if [ "$only" = include ]; then
+  CXX=g++ bench_include
+  if command -v clang++ >/dev/null; then CXX=clang++ bench_include; fi
+  exit 0
+fi
 
 bash scripts/setup.sh --toolkit
 cmake --preset release -DAMP_BUILD_TESTS=OFF -DAMP_BUILD_REFERENCE_APP=OFF >/dev/null
