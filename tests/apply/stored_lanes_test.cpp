@@ -166,6 +166,8 @@ TEST_SUITE("apply/stored_lanes") {
     };
     constexpr std::int64_t block = amp::apply::scale_block;
     for (const Case c : {Case{dtype::bf16, completion::remainder, dtype::bf16, 0, false},
+                         Case{dtype::bf16, completion::remainder, dtype::fp32, 0, false},
+                         Case{dtype::bf16, completion::remainder, dtype::bf16, 0, true},
                          Case{dtype::bf16, completion::compensation, dtype::fp16, 0, false},
                          Case{dtype::fp16, completion::compensation, dtype::e4m3, 0, false},
                          Case{dtype::bf16, completion::random, dtype::bf16, 0, true},

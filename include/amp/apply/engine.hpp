@@ -76,11 +76,16 @@ struct encode_kernel {
   }
 };
 
+/// An 8-bit format shares code with the others, short of the frequent ones where vectors of its own are faster.
+template <class V, class T>
+inline constexpr bool shares_byte_code = sizeof(T) == 1 && !(simd::lanes<V> == 16 &&
+                                                             (std::is_same_v<T, e4m3> || std::is_same_v<T, e5m2>));
+
 template <class V>
 void decode(const tensor_view& tensor, std::int64_t offset, std::int64_t n, float* to) {
   visit(tensor.type, [&]<class T>(std::type_identity<T>) {
     const T* const from = static_cast<const T*>(tensor.data) + offset;
-    if constexpr (sizeof(T) == 1) {
+    if constexpr (shares_byte_code<V, T>) {
       simd::decode_bytes(reinterpret_cast<const std::uint8_t*>(from), n, to, simd::byte_values<T>);
     } else {
       simd::call_kernel<V, decode_kernel<T>, const void*>(from, n, to);
@@ -91,7 +96,7 @@ template <class V>
 void encode(const float* from, std::int64_t n, const tensor_view& tensor, std::int64_t offset) {
   visit(tensor.type, [&]<class T>(std::type_identity<T>) {
     T* const to = static_cast<T*>(tensor.data) + offset;
-    if constexpr (sizeof(T) == 1) {
+    if constexpr (shares_byte_code<V, T>) {
       simd::call_kernel<V, simd::encode_bytes, const float*, std::int64_t, std::uint8_t*, const simd::byte_format&>(
           from, n, reinterpret_cast<std::uint8_t*>(to), simd::byte_format_of<T>);
     } else {
@@ -162,6 +167,12 @@ AMP_INLINE unsigned scratch_loop(const F& f, const piece& p, const L&... lane) {
 template <class In, class Out, class Copy>
 struct format_set {};
 
+/// Lanes of weights that may have remainders.
+template <class L>
+inline constexpr bool may_split = requires {
+  requires L::splits;
+};
+
 /// The frequent sets for these lanes and a low format T. Tuning only: every other set takes the scratch path.
 template <class T, class... L>
 struct frequent_sets {
@@ -169,9 +180,10 @@ struct frequent_sets {
   static constexpr bool has_out = ((L::writes && !L::reads) || ...);
   static constexpr bool has_inout = ((L::writes && L::reads) || ...);
   static constexpr bool has_copy = (L::copies || ...);
-  static constexpr bool all_low = has_in || has_out || has_copy;    // low gradients, low model copy
-  static constexpr bool low_in = has_in && (has_out || has_copy);   // low gradients, fp32 model
-  static constexpr bool low_out = has_in && has_out && !has_inout;  // fp32 to low: master to model
+  static constexpr bool all_low = has_in || has_out || has_copy;                        // low gradients, low model copy
+  static constexpr bool low_in = has_in && (has_out || has_copy);                       // low gradients, fp32 model
+  static constexpr bool low_out = has_in && has_out && !has_inout;                      // fp32 to low: master to model
+  static constexpr bool splits = std::is_same_v<T, bfloat16> && (may_split<L> || ...);  // remainders beside weights
 };
 
 /// Lanes that a user brings may do without fused loops: they need no `matches` and `bind`.
@@ -197,6 +209,10 @@ AMP_INLINE bool fused_loop(unsigned& found, const F& f, const piece& p, const L&
   }
   if constexpr (sets::low_out) {
     if (attempt(format_set<float, T, T>{})) return true;
+  }
+  if constexpr (sets::splits) {
+    if (attempt(format_set<T, T, lane::split<float>>{})) return true;
+    if (attempt(format_set<T, T, lane::split<T>>{})) return true;
   }
   return false;
 }

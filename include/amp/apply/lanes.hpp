@@ -29,6 +29,13 @@ namespace lane {
 
 /// No format: a copy that an entry does not have.
 struct none {};
+/// In the place of a copy's format: bf16 weights with 16-bit remainders, beside moments of format M.
+template <class M>
+struct split {};
+template <class>
+inline constexpr bool is_split = false;
+template <class M>
+inline constexpr bool is_split<split<M>> = true;
 
 /// References bind a lane to one range of one tensor: what the inner loop loads and stores. V float or vec, T its
 /// format.

@@ -77,15 +77,21 @@ inline void raise_to(std::uint32_t& highest, std::uint32_t value) noexcept {
 template <class V>
 void load_stored(const tensor_view& tensor, const lane::scale_list& scales, std::int64_t t, std::int64_t offset,
                  std::int64_t n, float* to, bool next = false) {
-  decode<V>(tensor, offset, n, to);
-  if (scales.empty()) return;
+  if (scales.empty()) return decode<V>(tensor, offset, n, to);
   const auto index = static_cast<std::size_t>(t);
   const float* scale = next ? &scales.next[index] : scales.present[index];
   const std::int64_t length = scales.block == 0 ? n : scales.block;
   if (scales.block != 0) scale += offset / scales.block;
-  for (std::int64_t done = 0; done < n; done += length) {
-    simd::call_kernel<V, multiply_scale, float*, std::int64_t>(to + done, std::min(length, n - done), *scale++,
-                                                               scales.root);
+  const bool direct = tensor.type == dtype::e4m3;  // the frequent one: decoded and scaled at once
+  if (!direct) decode<V>(tensor, offset, n, to);
+  for (std::int64_t done = 0; done < n; done += length, ++scale) {
+    const std::int64_t count = std::min(length, n - done);
+    if (direct) {
+      simd::call_kernel<V, multiply_scale<e4m3>, const e4m3*>(static_cast<const e4m3*>(tensor.data) + offset + done,
+                                                              count, *scale, scales.root, to + done);
+    } else {
+      simd::call_kernel<V, multiply_scale<float>, const float*>(to + done, count, *scale, scales.root, to + done);
+    }
   }
 }
 template <class V>
@@ -125,6 +131,7 @@ void store_stored(const float* values, std::int64_t n, const tensor_view& tensor
   if (scales.empty()) return encode_stored<V>(values, n, tensor, draws, t, offset);
   alignas(64) float quotients[scratch_elements];
   const float least = visit(tensor.type, []<class T>(std::type_identity<T>) { return half_traits<T>::denorm_min; });
+  const bool direct = tensor.type == dtype::e4m3 && draws.stream.empty();
   const std::int64_t length = scales.block == 0 ? n : scales.block;
   for (std::int64_t done = 0; done < n; done += length) {
     const std::int64_t count = std::min(length, n - done);
@@ -135,10 +142,15 @@ void store_stored(const float* values, std::int64_t n, const tensor_view& tensor
       scale = scale_of_peak(peak_of<V>(values + done, count), stored_range(tensor.type), scales.root);
       scales.present[static_cast<std::size_t>(t)][(offset + done) / scales.block] = scale;
     }
-    simd::call_kernel<V, divide_scale, const float*, std::int64_t, float, float, bool, float*>(
-        values + done, count, scale, least, scales.root, quotients + done);
+    if (direct) {
+      simd::call_kernel<V, divide_scale<e4m3>, const float*, std::int64_t, float, float, bool, e4m3*>(
+          values + done, count, scale, least, scales.root, static_cast<e4m3*>(tensor.data) + offset + done);
+    } else {
+      simd::call_kernel<V, divide_scale<float>, const float*, std::int64_t, float, float, bool, float*>(
+          values + done, count, scale, least, scales.root, quotients + done);
+    }
   }
-  encode_stored<V>(quotients, n, tensor, draws, t, offset);
+  if (!direct) encode_stored<V>(quotients, n, tensor, draws, t, offset);
 }
 
 }  // namespace apply

@@ -42,13 +42,23 @@ using write_ref = lane::ref::output<V, T, false>;
 
 /// The fp32 word of a bf16 weight and its remainder. The weight is the word's upper half, plus 1 where the lower half
 /// has its top bit set.
+template <class V>
+AMP_INLINE V joined(const V& upper, const V& lower) {
+  const simd::word_of<V> low = simd::bits_of(lower);
+  return simd::from_bits<V>(simd::bits_of(upper) - ((low >> 31) << 16) + (low >> 16));
+}
+template <class V>
+AMP_INLINE V upper_half(const V& x) {
+  return simd::from_bits<V>(simd::bits_of(x) + 0x8000u);
+}
+template <class V>
+AMP_INLINE V lower_half(const V& x) {
+  return simd::from_bits<V>(simd::bits_of(x) << 16);
+}
 struct join_remainder {
   template <class V>
   AMP_INLINE static void run(const word_half* weight, const word_half* rest, std::int64_t n, float* to) {
-    const auto join = [](const V& upper, const V& lower, V& x) AMP_LAMBDA {
-      const simd::word_of<V> low = simd::bits_of(lower);
-      x = simd::from_bits<V>(simd::bits_of(upper) - ((low >> 31) << 16) + (low >> 16));
-    };
+    const auto join = [](const V& upper, const V& lower, V& x) AMP_LAMBDA { x = joined(upper, lower); };
     loop<V>(join, n, read_ref<word_half, V>{weight, 1.f}, read_ref<word_half, V>{rest, 1.f},
             write_ref<float, V>{to, 0});
   }
@@ -57,9 +67,8 @@ struct split_remainder {
   template <class V>
   AMP_INLINE static void run(const float* from, std::int64_t n, word_half* weight, word_half* rest) {
     const auto split = [](const V& x, V& upper, V& lower) AMP_LAMBDA {
-      const simd::word_of<V> word = simd::bits_of(x);
-      upper = simd::from_bits<V>(word + 0x8000u);
-      lower = simd::from_bits<V>(word << 16);
+      upper = upper_half(x);
+      lower = lower_half(x);
     };
     loop<V>(split, n, read_ref<float, V>{from, 1.f}, write_ref<word_half, V>{weight, 0},
             write_ref<word_half, V>{rest, 0});
@@ -87,33 +96,37 @@ struct split_compensation {
   }
 };
 
-/// Stored values times their scale, in place; squared where the root is what is stored.
-struct multiply_scale {
-  template <class V>
-  AMP_INLINE static void run(float* values, std::int64_t n, float scale, bool root) {
-    const auto plain = [scale](V& x) AMP_LAMBDA { x = x * scale; };
-    const auto squared = [scale](V& x) AMP_LAMBDA {
-      const V r = x * scale;
-      x = r * r;
-    };
-    lane::ref::inout<V, float, lane::none> ref{values, nullptr};
-    root ? loop<V>(squared, n, ref) : loop<V>(plain, n, ref);
-  }
-};
+/// What a stored value stands for: it times its scale, squared where the root is stored.
+template <class V>
+AMP_INLINE V times_scale(const V& stored, const V& scale, bool root) {
+  const V r = stored * scale;
+  return root ? r * r : r;
+}
 /// The quotient that is then rounded into the format. A positive root never becomes 0: `least`, the format's smallest
 /// positive number, stands in for it, since steps divide by these roots.
+template <class V>
+AMP_INLINE V over_scale(const V& x, const V& scale, const V& least, bool root) {
+  if (!root) return x / scale;
+  const V q = simd::sqrt(x) / scale;
+  return simd::select(V(0.f) < x, simd::max(q, least), q);
+}
+/// T is the stored format, or float for values that are decoded already and quotients that are encoded next.
+template <class T>
+struct multiply_scale {
+  template <class V>
+  AMP_INLINE static void run(const T* from, std::int64_t n, float scale, bool root, float* to) {
+    const V s(scale);
+    const auto multiply = [&s, root](const V& x, V& y) AMP_LAMBDA { y = times_scale(x, s, root); };
+    loop<V>(multiply, n, read_ref<T, V>{from, 1.f}, write_ref<float, V>{to, 0});
+  }
+};
+template <class T>
 struct divide_scale {
   template <class V>
-  AMP_INLINE static void run(const float* from, std::int64_t n, float scale, float least, bool root, float* to) {
-    const auto plain = [scale](const V& x, V& y) AMP_LAMBDA { y = x / V(scale); };
-    const auto rooted = [scale, least](const V& x, V& y) AMP_LAMBDA {
-      const V q = simd::sqrt(x) / V(scale);
-      y = simd::select(V(0.f) < x, simd::max(q, V(least)), q);
-    };
-    const read_ref<float, V> source{from, 1.f};
-    const write_ref<float, V> target{to, 0};
-    root ? loop<V>(rooted, n, read_ref<float, V>(source), write_ref<float, V>(target))
-         : loop<V>(plain, n, read_ref<float, V>(source), write_ref<float, V>(target));
+  AMP_INLINE static void run(const float* from, std::int64_t n, float scale, float least, bool root, T* to) {
+    const V s(scale), l(least);
+    const auto divide = [&s, &l, root](const V& x, V& y) AMP_LAMBDA { y = over_scale(x, s, l, root); };
+    loop<V>(divide, n, read_ref<float, V>{from, 1.f}, write_ref<T, V>{to, 0});
   }
 };
 

@@ -24,6 +24,37 @@ enum class completion : std::uint8_t {
 
 namespace lane {
 
+namespace ref {
+/// A bf16 weight with its remainder.
+template <class V>
+struct split_weight {
+  static constexpr bool writes = true;
+  apply::word_half* upper;
+  apply::word_half* lower;
+
+  template <class Part>
+  AMP_INLINE void load(std::int64_t i, Part part, V& x) {
+    x = apply::joined(simd::load<V>(upper + i, part), simd::load<V>(lower + i, part));
+  }
+  template <class Part>
+  AMP_INLINE void store(std::int64_t i, Part part, const V& x) {
+    simd::store(upper + i, apply::upper_half(x), part);
+    simd::store(lower + i, apply::lower_half(x), part);
+  }
+  AMP_INLINE bool found() const { return false; }
+};
+}  // namespace ref
+
+namespace detail {
+template <class Copy>
+struct moment_type : std::type_identity<float> {};
+template <class M>
+struct moment_type<split<M>> : std::type_identity<M> {};
+}  // namespace detail
+/// The format of moments in a fused loop.
+template <class Copy>
+using stored_type = typename detail::moment_type<Copy>::type;
+
 /// Moments: fp32, bf16, or any format with scales.
 struct moments {
   tensor_list list;
@@ -37,13 +68,19 @@ struct moments {
   [[nodiscard]] AMP_INLINE bool direct(std::int64_t t) const {
     return tensor(t).type == dtype::fp32 && work == pass::store;
   }
-  template <class, class, class>
+  template <class, class, class Copy>
   [[nodiscard]] AMP_INLINE bool matches(std::int64_t t) const {
-    return direct(t);
+    if constexpr (is_split<Copy>) {
+      const bool plain = work == pass::store && scales.empty() && draws.stream.empty();
+      return plain && detail::stored_as<stored_type<Copy>>(tensor(t));
+    } else {
+      return direct(t);
+    }
   }
-  template <class V, class, class, class>
+  template <class V, class, class, class Copy>
   [[nodiscard]] AMP_INLINE auto bind(std::int64_t t, std::int64_t offset) const {
-    return ref::inout<V, float, none>{detail::at<float>(tensor(t), offset), nullptr};
+    using T = stored_type<Copy>;
+    return ref::inout<V, T, none>{detail::at<T>(tensor(t), offset), nullptr};
   }
   template <class V>
   [[nodiscard]] AMP_INLINE auto bind_floats(std::int64_t, float* p) const {
@@ -73,7 +110,7 @@ struct weights {
   draw_list draws{};
   pass work = pass::store;
 
-  static constexpr bool reads = true, writes = true, copies = true, checked = false;
+  static constexpr bool reads = true, writes = true, copies = true, checked = false, splits = true;
 
   [[nodiscard]] AMP_INLINE const tensor_view& tensor(std::int64_t t) const { return list[static_cast<std::size_t>(t)]; }
   [[nodiscard]] AMP_INLINE const tensor_view& copy(std::int64_t t) const {
@@ -85,18 +122,24 @@ struct weights {
   [[nodiscard]] AMP_INLINE bool direct(std::int64_t t) const { return wide(t) && copy(t).data == nullptr; }
   template <class, class, class Copy>
   [[nodiscard]] AMP_INLINE bool matches(std::int64_t t) const {
-    if (!wide(t)) return false;
-    if constexpr (std::is_same_v<Copy, none>) {
-      return copy(t).data == nullptr;
+    if constexpr (is_split<Copy>) {
+      return work == pass::store && form_of(t) == completion::remainder;
+    } else if constexpr (std::is_same_v<Copy, none>) {
+      return direct(t);
     } else {
-      return copy(t).data != nullptr && detail::stored_as<Copy>(copy(t));
+      return wide(t) && copy(t).data != nullptr && detail::stored_as<Copy>(copy(t));
     }
   }
   template <class V, class, class, class Copy>
   [[nodiscard]] AMP_INLINE auto bind(std::int64_t t, std::int64_t offset) const {
-    Copy* to = nullptr;
-    if constexpr (!std::is_same_v<Copy, none>) to = detail::at<Copy>(copy(t), offset);
-    return ref::inout<V, float, Copy>{detail::at<float>(tensor(t), offset), to};
+    if constexpr (is_split<Copy>) {
+      return ref::split_weight<V>{detail::at<apply::word_half>(tensor(t), offset),
+                                  detail::at<apply::word_half>(rest[static_cast<std::size_t>(t)], offset)};
+    } else {
+      Copy* to = nullptr;
+      if constexpr (!std::is_same_v<Copy, none>) to = detail::at<Copy>(copy(t), offset);
+      return ref::inout<V, float, Copy>{detail::at<float>(tensor(t), offset), to};
+    }
   }
   template <class V>
   [[nodiscard]] AMP_INLINE auto bind_floats(std::int64_t, float* p) const {
