@@ -47,10 +47,11 @@ struct low_traits {
   using accumulate_type = float;
   static constexpr int exponent_bits = layout::exponent_bits, mantissa_bits = layout::mantissa_bits,
                        bias = layout::bias, digits = layout::mantissa_bits + 1;
-  static constexpr float max = __builtin_bit_cast(float, layout::max_bits),
-                         min_normal = __builtin_bit_cast(float, layout::min_normal_bits),
-                         denorm_min = __builtin_bit_cast(float, layout::denorm_min_bits),
-                         epsilon = __builtin_bit_cast(float, static_cast<std::uint32_t>(127 - mantissa_bits) << 23);
+  static constexpr float max =
+      static_cast<float>((layout::max_code & ((1u << mantissa_bits) - 1u)) + (1u << mantissa_bits)) *
+      power_of_two(static_cast<int>(layout::max_code >> mantissa_bits) - bias - mantissa_bits);
+  static constexpr float min_normal = power_of_two(1 - bias), denorm_min = layout::denorm_min,
+                         epsilon = power_of_two(-mantissa_bits);
   static constexpr bool has_infinity = layout::kind == specials::ieee, has_nan = layout::kind != specials::none,
                         has_negative_zero = layout::kind != specials::unsigned_zero;
   /// True unless the format has fp32's exponent range: gradients would underflow.

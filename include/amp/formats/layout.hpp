@@ -16,6 +16,14 @@ enum class specials : std::uint8_t {
   none,           ///< all patterns are finite
 };
 
+/// 2^n as a float, subnormals included. (Not by a bit cast: nvcc 13 fails at those of constants in templates.)
+AMP_HD constexpr float power_of_two(int n) {
+  float power = 1.f;
+  for (; n > 0; --n) power *= 2.f;
+  for (; n < 0; ++n) power *= 0.5f;
+  return power;
+}
+
 /// A sign, `E` exponent bits and `M` mantissa bits.
 template <int E, int M, int Bias, specials Kind>
 struct layout {
@@ -36,8 +44,7 @@ struct layout {
   static constexpr std::uint32_t overflow_code = Kind == specials::ieee ? infinity : nan_code;
   /// Subnormals are those of fp32 with fewer bits.
   static constexpr bool fp32_range = E == 8 && Bias == 127;
-  static constexpr std::uint32_t denorm_min_bits =
-      fp32_range ? 1u << cut : static_cast<std::uint32_t>(128 - Bias - M) << 23;
+  static constexpr float denorm_min = power_of_two(1 - Bias - M);
   static constexpr std::uint32_t min_normal_bits = static_cast<std::uint32_t>(128 - Bias) << 23;
   static constexpr std::uint32_t max_bits = (max_code << cut) + (static_cast<std::uint32_t>(127 - Bias) << 23);
   /// The smallest fp32 magnitude that rounds beyond the range: half a unit above the largest number, and one more where
@@ -61,8 +68,9 @@ AMP_HD AMP_INLINE constexpr U nearest_code(const U& m) {
     return normal;
   } else {
     // A float whose ulp is the spacing of the format's subnormals: the addition rounds, the difference is the code.
-    constexpr std::uint32_t magic = L::denorm_min_bits + (23u << 23);
-    const U subnormal = as_word<U>(as_float(m) + __builtin_bit_cast(float, magic)) - magic;
+    constexpr float magic = L::denorm_min * 0x1p23f;
+    constexpr std::uint32_t magic_bits = static_cast<std::uint32_t>(151 - L::bias - L::mantissa_bits) << 23;
+    const U subnormal = as_word<U>(as_float(m) + magic) - magic_bits;
     return above(m, static_cast<std::int32_t>(L::min_normal_bits - 1u)) ? normal : subnormal;
   }
 }
@@ -76,7 +84,7 @@ AMP_HD AMP_INLINE constexpr U stochastic_code(const U& m, const U& random) {
   const U normal = (m + (random >> (32 - L::cut)) - rebias) >> L::cut;
   U code = normal;
   if constexpr (!L::fp32_range) {
-    constexpr float per_unit = 1.f / __builtin_bit_cast(float, L::denorm_min_bits);
+    constexpr float per_unit = 1.f / L::denorm_min;
     const auto is_normal = above(m, static_cast<std::int32_t>(L::min_normal_bits - 1u));
     const float_of<U> scaled = as_float(is_normal ? zero : m) * per_unit;
     const U whole = whole_part<U>(scaled);
@@ -136,7 +144,7 @@ AMP_HD AMP_INLINE constexpr U decode(const U& code) {
     const U sign = (code & L::sign_bit) << (31 - L::exponent_bits - L::mantissa_bits);
     const U m = code & L::magnitude_mask;
     const U normal = (m << L::cut) + (static_cast<std::uint32_t>(127 - L::bias) << 23);
-    const U subnormal = as_word<U>(small_int_times(m, __builtin_bit_cast(float, L::denorm_min_bits)));
+    const U subnormal = as_word<U>(small_int_times(m, L::denorm_min));
     const U finite = above(m, (1 << L::mantissa_bits) - 1) ? normal : subnormal;
     if constexpr (L::kind == specials::none) {
       return finite | sign;

@@ -97,9 +97,7 @@ struct low_limits {
   static constexpr T min() noexcept { return value(1u << L::mantissa_bits); }
   static constexpr T lowest() noexcept { return value(L::max_code | L::sign_bit); }
   static constexpr T max() noexcept { return value(L::max_code); }
-  static constexpr T epsilon() noexcept {
-    return T(__builtin_bit_cast(float, static_cast<std::uint32_t>(127 - L::mantissa_bits) << 23));
-  }
+  static constexpr T epsilon() noexcept { return T(power_of_two(-L::mantissa_bits)); }
   static constexpr T round_error() noexcept { return T(0.5f); }
   /// Zero where the format has none, as the standard says.
   static constexpr T infinity() noexcept { return value(ieee ? L::overflow_code : 0u); }

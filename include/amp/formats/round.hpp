@@ -2,7 +2,6 @@
 #pragma once
 #include <amp/core/config.hpp>
 #include <amp/formats/layout.hpp>
-#include <bit>
 #include <concepts>
 #include <cstdint>
 
@@ -26,6 +25,17 @@ struct round_stochastic {
   }
 };
 
+/// Place of the highest bit that is set; 0 for none. (std::countl_zero is no device function.)
+AMP_HD constexpr int highest_bit(std::uint64_t x) {
+  int place = 0;
+  for (int step = 32; step > 0; step /= 2) {
+    if ((x >> step) == 0) continue;
+    x >>= step;
+    place += step;
+  }
+  return place;
+}
+
 /// Rounds (-1)^negative * significand * 2^exponent once.
 template <class L, bool Saturate = false, class Rule = round_nearest_even>
 AMP_HD constexpr std::uint32_t round_exact(bool negative, std::uint64_t significand, int exponent, Rule rule = {}) {
@@ -36,7 +46,7 @@ AMP_HD constexpr std::uint32_t round_exact(bool negative, std::uint64_t signific
   std::uint32_t sign = negative ? L::sign_bit : 0u;
   std::uint32_t code = 0;
   if (significand != 0) {
-    const int top = 63 - std::countl_zero(significand) + exponent;  // value in [2^top, 2^(top+1))
+    const int top = highest_bit(significand) + exponent;  // value in [2^top, 2^(top+1))
     const bool subnormal = top < 1 - L::bias;
     const int ulp = (subnormal ? 1 - L::bias : top) - L::mantissa_bits;  // exponent of the result's last place
     const int shift = ulp - exponent;

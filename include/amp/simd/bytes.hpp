@@ -32,7 +32,7 @@ requires(sizeof(T) == 1) inline constexpr byte_format byte_format_of = [] {
                      static_cast<std::int32_t>(L::min_normal_bits) - 1,
                      static_cast<std::int32_t>(L::overflow_bits) - 1,
                      fnuz ? 0 : -1,
-                     __builtin_bit_cast(float, L::denorm_min_bits + (23u << 23))};
+                     L::denorm_min * 0x1p23f};
 }();
 
 /// fp32 to an 8-bit format, nearest-even, not saturating. Body of a kernel.
