@@ -19,7 +19,7 @@ std::uint16_t bits(T x) {
 }  // namespace
 
 TEST_SUITE("eigen") {
-  TEST_CASE("Eigen's low types are viewed in place, with the same bits and the same values") {
+  TEST_CASE("N11 Eigen's low types are viewed in place, with the same bits and the same values") {
     static_assert(amp::LayoutCompatible<Eigen::half> && amp::LayoutCompatible<Eigen::bfloat16>);
     for (std::uint32_t k = 0; k < 65536; ++k) {
       const auto h = Eigen::numext::bit_cast<Eigen::half>(static_cast<std::uint16_t>(k));
@@ -30,6 +30,17 @@ TEST_SUITE("eigen") {
       if (hf == hf) REQUIRE(bits(amp::half(hf)) == k);
       if (bf == bf) REQUIRE(bits(amp::bfloat16(bf)) == k);
     }
+  }
+  TEST_CASE("N11 Eigen computes with matrices of our 8-bit floats, which lists take in place") {
+    Eigen::Matrix<amp::e4m3, 2, 3> weights = (Eigen::Matrix<float, 2, 3>::Random() * 4.f).cast<amp::e4m3>();
+    const Eigen::Matrix<float, 2, 3> wide = weights.cast<float>();
+    CHECK((weights + weights).cast<float>()(1, 2) == 2.f * wide(1, 2));
+    CHECK(weights.cwiseProduct(wide)(0, 1) == wide(0, 1) * wide(0, 1));
+    CHECK(weights.maxCoeff() == amp::e4m3(wide.maxCoeff()));
+    const amp::tensor_view view = amp::as_view(weights);
+    CHECK(view.type == amp::dtype::e4m3);
+    CHECK(view.data == weights.data());
+    CHECK(view.size == 6);
   }
   TEST_CASE("matrices of Eigen's and of our low types go through multi_tensor_apply beside float ones") {
     Eigen::Matrix<Eigen::bfloat16, 3, 5> theirs;

@@ -3,6 +3,7 @@
 #pragma once
 #include <Eigen/Core>
 #include <amp/formats/bfloat16.hpp>
+#include <amp/formats/fp8.hpp>
 #include <amp/formats/half.hpp>
 #include <amp/half_traits.hpp>
 #include <amp/tensor/view.hpp>
@@ -66,22 +67,18 @@ template <>
 struct NumTraits<amp::half> : amp::detail::eigen_traits<amp::half> {};
 template <>
 struct NumTraits<amp::bfloat16> : amp::detail::eigen_traits<amp::bfloat16> {};
+template <>
+struct NumTraits<amp::e4m3> : amp::detail::eigen_traits<amp::e4m3> {};
+template <>
+struct NumTraits<amp::e5m2> : amp::detail::eigen_traits<amp::e5m2> {};
 
 /// low (op) float gives float, so `w.cwiseProduct(x)` of a low matrix and a float one needs no cast.
-template <class Op>
-struct ScalarBinaryOpTraits<amp::half, float, Op> {
+template <amp::LowPrecision T, class Op>
+struct ScalarBinaryOpTraits<T, float, Op> {
   using ReturnType = float;
 };
-template <class Op>
-struct ScalarBinaryOpTraits<float, amp::half, Op> {
-  using ReturnType = float;
-};
-template <class Op>
-struct ScalarBinaryOpTraits<amp::bfloat16, float, Op> {
-  using ReturnType = float;
-};
-template <class Op>
-struct ScalarBinaryOpTraits<float, amp::bfloat16, Op> {
+template <amp::LowPrecision T, class Op>
+struct ScalarBinaryOpTraits<float, T, Op> {
   using ReturnType = float;
 };
 }  // namespace Eigen
