@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 #include <vector>
 
 #include "formats/reference.hpp"
@@ -28,6 +29,7 @@ TEST_SUITE("formats/convert") {
     CHECK(amp::convert<half>(1.0) == half(1.f));
     CHECK(amp::convert<bfloat16>(3) == bfloat16(3.f));
     CHECK(amp::convert<float>(half(0.5f)) == 0.5f);
+    static_assert(!std::is_constructible_v<half, long double> && !std::is_constructible_v<amp::e4m3, long double>);
   }
 
   TEST_CASE_TEMPLATE("N2 conversions give the same bits with FTZ and DAZ set", T, half, bfloat16, amp::e4m3, amp::e5m2,

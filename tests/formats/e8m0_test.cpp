@@ -97,6 +97,21 @@ TEST_SUITE("formats/e8m0") {
     CHECK(wrong == 0);
   }
 
+  TEST_CASE("N6 N9 integers become powers of two from their exact value") {
+    unsigned wrong = 0;
+    for (int n = -5000; n <= 5000; ++n) {
+      wrong += amp::convert<e8m0>(n).bits() == e8m0(static_cast<double>(n)).bits() ? 0 : 1;
+      wrong +=
+          amp::convert<e8m0>(n, amp::nearest_even{}).bits() == e8m0::nearest(static_cast<double>(n)).bits() ? 0 : 1;
+    }
+    CHECK(wrong == 0);
+    CHECK(amp::convert<e8m0>((std::int64_t{1} << 60) + 1).bits() == 127 + 61);  // a double would see 2^60
+    CHECK(amp::convert<e8m0>(std::numeric_limits<std::int64_t>::min()).bits() == 127 + 63);
+    CHECK(amp::convert<e8m0>(std::numeric_limits<std::uint64_t>::max()).bits() == 127 + 64);
+    CHECK(amp::convert<e8m0>((std::uint64_t{3} << 61) - 1, amp::nearest_even{}).bits() == 127 + 62);
+    CHECK(amp::convert<e8m0>(std::uint64_t{3} << 61, amp::nearest_even{}).bits() == 127 + 63);
+  }
+
   TEST_CASE("N9 the reciprocal of 2^127 is 2^-127, of NaN NaN, and of every other power exact") {
     CHECK(bits(254).reciprocal().bits() == 0);
     CHECK(bits(255).reciprocal().bits() == 255);

@@ -51,6 +51,21 @@ AMP_HD constexpr To rounded_stochastically(From value, std::uint32_t random) noe
 }
 }  // namespace detail
 
+namespace detail {
+/// An integer's magnitude to a power of two, up or to the nearest (a value in the middle upwards), from its exact
+/// value.
+template <std::integral I>
+AMP_HD constexpr e8m0 power_of_integer(I value, bool up) noexcept {
+  const auto wide = static_cast<std::uint64_t>(value);
+  const std::uint64_t magnitude = std::signed_integral<I> && value < 0 ? 0 - wide : wide;
+  if (magnitude == 0) return e8m0::from_bits(0);
+  const int place = highest_bit(magnitude);
+  const std::uint64_t power = std::uint64_t{1} << place, rest = magnitude - power;
+  const bool next = up ? rest != 0 : rest >= power - rest && rest != 0;
+  return e8m0::from_bits(static_cast<std::uint8_t>(127 + place + (next ? 1 : 0)));
+}
+}  // namespace detail
+
 /// To nearest, ties to even; overflow gives infinity (NaN in formats without), a NaN stays a NaN, subnormals are kept
 /// whatever FTZ/DAZ says. To e8m0: the nearest power of two, infinity gives NaN.
 struct nearest_even {
@@ -60,6 +75,7 @@ struct nearest_even {
       return value;
     } else if constexpr (std::same_as<To, e8m0>) {
       if constexpr (std::same_as<From, double>) return e8m0::nearest(value);
+      if constexpr (std::integral<From>) return detail::power_of_integer(value, false);
       return e8m0::nearest(static_cast<float>(value));
     } else if constexpr (detail::LowFloat<To>) {
       return detail::rounded<To, false>(value);
@@ -114,6 +130,8 @@ struct round_up {
     static_assert(std::same_as<To, e8m0>, "amp: rounding up is for scales in e8m0");
     if constexpr (std::same_as<From, double>) {
       return e8m0(value);
+    } else if constexpr (std::integral<From>) {
+      return detail::power_of_integer(value, true);
     } else {
       return e8m0(static_cast<float>(value));
     }
