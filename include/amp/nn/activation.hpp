@@ -65,7 +65,9 @@ struct gelu_erf {
   }
   template <class V>
   AMP_HD AMP_INLINE V slope(const V& x) const {
-    return simd::normal_cdf(x) + x * simd::normal_pdf(x);
+    V cdf, x_pdf;
+    simd::normal_cdf_and_slope(x, cdf, x_pdf);
+    return cdf + x_pdf;
   }
 };
 

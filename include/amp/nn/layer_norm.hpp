@@ -23,7 +23,7 @@ void layer_norm(const E& executor, const matrix_view& y, const matrix_view& x, c
 template <exec::HostExecutor E>
 void layer_norm_backward(const E& executor, const norm_gradients& grads, const matrix_view& dy, const matrix_view& x,
                          const tensor_view& gamma, norm_saved saved, where at = where::here()) {
-  run_norm_backward<true>(executor, grads, dy, x, false, gamma, {}, 0.f, saved, at);
+  run_norm_backward<true, false>(executor, grads, dy, x, gamma, {}, 0.f, saved, at);
 }
 
 /// The same from the output instead of the input, so that x need not be kept: xhat = (y - beta) / gamma, with gamma's
@@ -33,7 +33,7 @@ template <exec::HostExecutor E>
 void layer_norm_backward_from_output(const E& executor, const norm_gradients& grads, const matrix_view& dy,
                                      const matrix_view& y, const tensor_view& gamma, const tensor_view& beta,
                                      norm_saved saved, float clamp = 1e-5f, where at = where::here()) {
-  run_norm_backward<true>(executor, grads, dy, y, true, gamma, beta, clamp, saved, at);
+  run_norm_backward<true, true>(executor, grads, dy, y, gamma, beta, clamp, saved, at);
 }
 
 }  // namespace amp::nn

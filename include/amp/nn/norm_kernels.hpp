@@ -37,7 +37,7 @@ struct center {
 
 /// The mean, on differences from the row's first element: exact for a constant row.
 template <class V>
-AMP_INLINE float mean_of(RowReader<V>& x, std::int64_t columns) {
+AMP_INLINE float mean_of(RowReader<V>& x, std::int64_t columns, double inverse_count) {
   const float first = *x.at(0, std::min(segment, columns));
   double sum[1] = {};
   for_each_segment(columns, [&](std::int64_t begin, std::int64_t n) AMP_LAMBDA {
@@ -46,7 +46,7 @@ AMP_INLINE float mean_of(RowReader<V>& x, std::int64_t columns) {
         n, [&](std::int64_t i, auto part, V(&out)[1]) AMP_LAMBDA { out[0] = simd::load<V>(from + i, part) - V(first); },
         sum);
   });
-  return static_cast<float>(static_cast<double>(first) + sum[0] / static_cast<double>(columns));
+  return static_cast<float>(static_cast<double>(first) + sum[0] * inverse_count);
 }
 
 /// Sum and sum of squares of a row's differences from `mean`.
@@ -80,18 +80,19 @@ struct norm_forward {
     RowReader<V> x(a.x);
     RowWriter<V> y(a.y);
     const std::int64_t columns = a.x.columns;
-    const double count = static_cast<double>(columns);
+    const double inverse_count = 1.0 / static_cast<double>(columns);
     for (std::int64_t r = a.blocks.begin(block); r < a.blocks.end(block); ++r) {
       x.row(r);
       y.row(r);
       center around{0.f, 0.f};
-      if constexpr (Centered) around.mean = mean_of<V>(x, columns);
+      if constexpr (Centered) around.mean = mean_of<V>(x, columns, inverse_count);
       double sum[2] = {};
       sums_about<V>(x, columns, around.mean, sum);
-      double variance = sum[1] / count;
+      double variance = sum[1] * inverse_count;
       if constexpr (Centered) {
-        around.rest = static_cast<float>(sum[0] / count);
-        variance -= (sum[0] / count) * (sum[0] / count);  // tiny: no cancellation
+        const double rest = sum[0] * inverse_count;
+        around.rest = static_cast<float>(rest);
+        variance -= rest * rest;  // tiny: no cancellation
         variance = variance < 0 ? 0 : variance;
       }
       const auto rstd = static_cast<float>(1.0 / __builtin_sqrt(variance + static_cast<double>(a.eps)));
@@ -115,13 +116,12 @@ struct norm_forward {
 
 /// Gradients by rows, and partial sums of dgamma and dbeta by blocks of rows.
 /// dx = rstd (dxhat - mean(dxhat) - xhat mean(dxhat xhat)) with dxhat = dy gamma
-template <bool Centered>
+template <bool Centered, bool FromOutput>
 struct norm_backward {
   struct args {
     matrix_view dx, dy;
     matrix_view source;         ///< x, or y in the memory-efficient form
-    bool from_output;           ///< source is y
-    const float *gamma, *beta;  ///< from_output: gamma is clamped away from 0
+    const float *gamma, *beta;  ///< of y: gamma clamped away from 0
     const float* scale;         ///< gamma as it is
     norm_saved saved;
     row_blocks blocks;
@@ -132,48 +132,50 @@ struct norm_backward {
     RowReader<V> source(a.source), dy(a.dy);
     RowWriter<V> dx(a.dx);
     const std::int64_t columns = a.source.columns;
-    const double count = static_cast<double>(columns);
+    const double inverse_count = 1.0 / static_cast<double>(columns);
     float* const dgamma = a.partial == nullptr ? nullptr : a.partial + block * 2 * columns;
     for (std::int64_t r = a.blocks.begin(block); r < a.blocks.end(block); ++r) {
       source.row(r);
       dy.row(r);
       dx.row(r);
       const float rstd = a.saved.rstd[r];
-      center around{0.f, 0.f};
-      if constexpr (Centered) {
-        if (!a.from_output) {
-          around.mean = a.saved.mean[r];
-          double rest[2] = {};
-          sums_about<V>(source, columns, around.mean, rest);
-          around.rest = static_cast<float>(rest[0] / count);
-        }
-      }
-      // xhat at an element of a segment
-      const auto normalized = [&](const float* from, std::int64_t begin, std::int64_t i, auto part) AMP_LAMBDA {
+      const float mean = Centered && !FromOutput ? a.saved.mean[r] : 0.f;
+      // The row's distance from the saved mean, or xhat itself where it comes from y.
+      const auto distance = [&](const float* from, std::int64_t begin, std::int64_t i, auto part) AMP_LAMBDA {
         const V value = simd::load<V>(from + i, part);
-        if (!a.from_output) return around(value) * V(rstd);
-        return (value - simd::load<V>(a.beta + begin + i, part)) / simd::load<V>(a.gamma + begin + i, part);
+        if constexpr (FromOutput) {
+          return (value - simd::load<V>(a.beta + begin + i, part)) / simd::load<V>(a.gamma + begin + i, part);
+        } else {
+          return value - V(mean);
+        }
       };
-      double sum[2] = {};
+      double sum[3] = {};  // of dxhat, of dxhat times the distance, of the distance
       for_each_segment(columns, [&](std::int64_t begin, std::int64_t n) AMP_LAMBDA {
         const float *from = source.at(begin, n), *grad = dy.at(begin, n);
         lane_sums<V>(
             n,
-            [&](std::int64_t i, auto part, V(&out)[2]) AMP_LAMBDA {
+            [&](std::int64_t i, auto part, V(&out)[3]) AMP_LAMBDA {
               const V dxhat = simd::load<V>(grad + i, part) * simd::load<V>(a.scale + begin + i, part);
+              const V d = distance(from, begin, i, part);
               out[0] = dxhat;
-              out[1] = dxhat * normalized(from, begin, i, part);
+              out[1] = dxhat * d;
+              out[2] = d;
             },
             sum);
       });
-      const auto mean_dxhat = static_cast<float>(sum[0] / count);
-      const auto mean_product = static_cast<float>(sum[1] / count);
+      // What the saved mean could not hold of the mean is found again here.
+      const double rest = Centered && !FromOutput ? sum[2] * inverse_count : 0.0;
+      const double to_xhat = FromOutput ? 1.0 : static_cast<double>(rstd);
+      const auto mean_dxhat = static_cast<float>(sum[0] * inverse_count);
+      const auto mean_product = static_cast<float>((sum[1] - rest * sum[0]) * inverse_count * to_xhat);
+      const auto rest_float = static_cast<float>(rest);
       for_each_segment(columns, [&](std::int64_t begin, std::int64_t n) AMP_LAMBDA {
         const float *from = source.at(begin, n), *grad = dy.at(begin, n);
         float* to = a.dx.data == nullptr ? nullptr : dx.at(begin);
         for_each_vector<V>(n, [&](std::int64_t i, auto part) AMP_LAMBDA {
           const V g = simd::load<V>(grad + i, part);
-          const V xhat = normalized(from, begin, i, part);
+          V xhat = distance(from, begin, i, part);
+          if constexpr (!FromOutput) xhat = (xhat - V(rest_float)) * V(rstd);
           if (dgamma != nullptr) {
             float *first = dgamma + begin + i, *second = first + columns;
             simd::store(first, simd::load<V>(first, part) + g * xhat, part);
@@ -208,12 +210,11 @@ void run_norm_forward(const E& executor, const matrix_view& y, const matrix_view
       typename norm_forward<Centered>::args{y, x, scale.data(), shift.data(), eps, saved, blocks});
 }
 
-template <bool Centered, exec::HostExecutor E>
+template <bool Centered, bool FromOutput, exec::HostExecutor E>
 void run_norm_backward(const E& executor, const norm_gradients& grads, const matrix_view& dy, const matrix_view& source,
-                       bool from_output, const tensor_view& gamma, const tensor_view& beta, float clamp,
-                       norm_saved saved, where at) {
+                       const tensor_view& gamma, const tensor_view& beta, float clamp, norm_saved saved, where at) {
   const std::int64_t rows = source.rows, columns = source.columns;
-  expects_matrix(source, rows, columns, from_output ? "y" : "x", false, at);
+  expects_matrix(source, rows, columns, FromOutput ? "y" : "x", false, at);
   expects_matrix(dy, rows, columns, "dy", false, at);
   if (grads.dx.data != nullptr) expects_matrix(grads.dx, rows, columns, "dx", true, at);
   expects_vector(gamma, columns, "gamma", false, at);
@@ -221,11 +222,11 @@ void run_norm_backward(const E& executor, const norm_gradients& grads, const mat
   expects_vector(grads.dgamma, columns, "dgamma", true, at);
   expects_vector(grads.dbeta, columns, "dbeta", true, at);
   expects(rows == 0 || saved.rstd != nullptr, "the backward pass needs rstd, which the forward pass saves", at);
-  expects(rows == 0 || !Centered || from_output || saved.mean != nullptr,
+  expects(rows == 0 || !Centered || FromOutput || saved.mean != nullptr,
           "the backward pass needs mean, which the forward pass saves", at);
   const Floats scale(gamma, columns, 1.f), shift(beta, columns, 0.f);
   std::vector<float> clamped;
-  if (from_output) {
+  if (FromOutput) {
     clamped.assign(scale.data(), scale.data() + columns);
     for (float& g : clamped) {
       if (!(__builtin_fabsf(g) >= clamp)) g = g < 0.f ? -clamp : clamp;  // 0 counts as positive
@@ -234,10 +235,16 @@ void run_norm_backward(const E& executor, const norm_gradients& grads, const mat
   const auto blocks = summed_blocks(rows);
   const bool sums = grads.dgamma.data != nullptr || grads.dbeta.data != nullptr;
   std::vector<float> partial(sums ? static_cast<std::size_t>(blocks.count() * 2 * columns) : 0);
-  using backward = norm_backward<Centered>;
-  const typename backward::args args{
-      grads.dx,     dy,           source, from_output, from_output ? clamped.data() : scale.data(),
-      shift.data(), scale.data(), saved,  blocks,      sums ? partial.data() : nullptr};
+  using backward = norm_backward<Centered, FromOutput>;
+  const typename backward::args args{grads.dx,
+                                     dy,
+                                     source,
+                                     FromOutput ? clamped.data() : scale.data(),
+                                     shift.data(),
+                                     scale.data(),
+                                     saved,
+                                     blocks,
+                                     sums ? partial.data() : nullptr};
   run_items<backward>(executor, blocks.count(), rows * columns, args);
   if (!sums) return;
   run_items<column_sums>(executor, 2, 2 * blocks.count() * columns,

@@ -22,7 +22,7 @@ void rms_norm(const E& executor, const matrix_view& y, const matrix_view& x, con
 template <exec::HostExecutor E>
 void rms_norm_backward(const E& executor, const norm_gradients& grads, const matrix_view& dy, const matrix_view& x,
                        const tensor_view& gamma, norm_saved saved, where at = where::here()) {
-  run_norm_backward<false>(executor, {grads.dx, grads.dgamma, {}}, dy, x, false, gamma, {}, 0.f, saved, at);
+  run_norm_backward<false, false>(executor, {grads.dx, grads.dgamma, {}}, dy, x, gamma, {}, 0.f, saved, at);
 }
 
 /// The same from the output: xhat = y / gamma, with gamma's magnitude raised to `clamp` where it is below.
@@ -30,7 +30,7 @@ template <exec::HostExecutor E>
 void rms_norm_backward_from_output(const E& executor, const norm_gradients& grads, const matrix_view& dy,
                                    const matrix_view& y, const tensor_view& gamma, norm_saved saved,
                                    float clamp = 1e-5f, where at = where::here()) {
-  run_norm_backward<false>(executor, {grads.dx, grads.dgamma, {}}, dy, y, true, gamma, {}, clamp, saved, at);
+  run_norm_backward<false, true>(executor, {grads.dx, grads.dgamma, {}}, dy, y, gamma, {}, clamp, saved, at);
 }
 
 }  // namespace amp::nn

@@ -163,18 +163,25 @@ AMP_HD AMP_INLINE V polynomial(const V& x, float c0, C... rest) {
   return fma(polynomial(x, rest...), x, V(c0));
 }
 
-/// e^x, within 1 ulp; results below 2^-126 are 0, above the largest float infinite.
+namespace detail {
+/// e^x for x up to 128 ln 2, 0 below -126 ln 2; anything for a NaN or a larger x.
 template <class V>
-AMP_HD AMP_INLINE V exp(const V& x) {
+AMP_HD AMP_INLINE V exp_in_range(const V& x) {
   constexpr float to_integer = 0x1.8p23f;  // adding it leaves the nearest integer in the low bits
   const V shifted = fma(x, V(0x1.715476p0f), V(to_integer));
   const V n = shifted - V(to_integer);
   const V r = fma(n, V(0x1.05c61p-29f), fma(n, V(-0x1.62e43p-1f), x));  // x - n ln 2, which is split in two
   const V p = polynomial(r, 0.4999999345f, 0.1666652063f, 0.04166838804f, 0.008368716889f, 0.001381459902f);
   const V mantissa = V(1.f) + fma(p, r * r, r);
-  V y = from_bits<V>(bits_of(mantissa) + (bits_of(shifted) << 23));  // times 2^n
-  y = select(x > V(0x1.62e42ep6f), V(__builtin_inff()), y);
-  y = select(x < V(-0x1.5d589ep6f), V(0.f), y);
+  const V y = from_bits<V>(bits_of(mantissa) + (bits_of(shifted) << 23));  // times 2^n
+  return select(x < V(-0x1.5d589ep6f), V(0.f), y);
+}
+}  // namespace detail
+
+/// e^x, within 1 ulp; results below 2^-126 are 0, above the largest float infinite.
+template <class V>
+AMP_HD AMP_INLINE V exp(const V& x) {
+  const V y = select(x > V(0x1.62e42ep6f), V(__builtin_inff()), detail::exp_in_range(x));
   return select(x != x, x, y);
 }
 
@@ -229,13 +236,18 @@ AMP_HD AMP_INLINE V scaled_erfc(const V& z) {
   return t * polynomial(t, 0.1974872378f, 0.1970758021f, 0.1883887071f, 0.1490506128f, 0.1518876805f, 0.07666053155f,
                         -0.01580347995f, 0.1728949854f, -0.1554182127f, 0.03777614214f);
 }
-/// e^(-scale x^2); the square's own rounding error is made up for.
+/// e^(-scale x^2) for |x| up to 1e9, or NaN; the square's own rounding error is made up for.
 template <class V>
 AMP_HD AMP_INLINE V gaussian(const V& x, float scale) {
   const V square = x * x;
   const V rest = fma(x, x, -square);
-  const V e = exp(V(-scale) * square);
+  const V e = exp_in_range(V(-scale) * square);
   return fma(-e, V(scale) * rest, e);
+}
+/// erfc(a / sqrt(2)) / 2 where `e` is gaussian(a, 0.5).
+template <class V>
+AMP_HD AMP_INLINE V normal_tail(const V& a, const V& e) {
+  return V(0.5f) * e * scaled_erfc(a * V(0x1.6a09e6p-1f));
 }
 }  // namespace detail
 
@@ -253,14 +265,23 @@ AMP_HD AMP_INLINE V erf(const V& x) {
 /// Probability that a standard normal variable is below x, erfc(-x / sqrt(2)) / 2; within 8 ulp, in the lower tail too.
 template <class V>
 AMP_HD AMP_INLINE V normal_cdf(const V& x) {
-  const V tail = V(0.5f) * detail::gaussian(x, 0.5f) * detail::scaled_erfc(abs(x) * V(0x1.6a09e6p-1f));
-  const V far = select(x < V(0.f), tail, V(1.f) - tail);
-  return select(abs(x) > V(14.f), select(x < V(0.f), V(0.f), V(1.f)), far);
+  const V a = min(abs(x), V(14.f));  // the tail is 0 there; a NaN passes
+  const V tail = detail::normal_tail(a, detail::gaussian(a, 0.5f));
+  return select(x < V(0.f), tail, V(1.f) - tail);
 }
 /// Its density, e^(-x^2 / 2) / sqrt(2 pi), within 3 ulp.
 template <class V>
 AMP_HD AMP_INLINE V normal_pdf(const V& x) {
   return V(0x1.988454p-2f) * detail::gaussian(min(abs(x), V(14.f)), 0.5f);
+}
+/// x times the density, and the distribution function, of one exponential.
+template <class V>
+AMP_HD AMP_INLINE void normal_cdf_and_slope(const V& x, V& cdf, V& x_pdf) {
+  const V a = min(abs(x), V(14.f));
+  const V e = detail::gaussian(a, 0.5f);
+  const V tail = detail::normal_tail(a, e);
+  cdf = select(x < V(0.f), tail, V(1.f) - tail);
+  x_pdf = copysign(V(0x1.988454p-2f) * e * a, x);
 }
 
 }  // namespace amp::simd
