@@ -103,6 +103,39 @@ TEST_SUITE("nn/fp8_linear") {
     CHECK_FALSE(layer.met_nonfinite());
   }
 
+  TEST_CASE("Q4 with one scale per tensor the codes themselves are multiplied, in e4m3 and in e5m2") {
+    Matrix x(9, 33), w(5, 33), dy(9, 5), y(9, 5, amp::dtype::bf16), dx(9, 33), dw(5, 33);
+    x.random(1, 7.f), w.random(2), dy.random(3, 1e-4f);
+    using R = amp::fp8::current_scaling<>;
+    amp::fp8::Linear<R> layer;
+    const amp::exec::vectorized executor;
+    layer.forward(executor, y.view(), x.view(), w.view());
+    layer.backward(executor, {dx.view(), dw.view()}, dy.view(), x.view(), w.view());
+    const auto qx = amp::fp8::quantize<operand::activation>(executor, R{}, x.view());
+    const auto qw = amp::fp8::quantize<operand::weight>(executor, R{}, w.view());
+    const auto qg = amp::fp8::quantize<operand::gradient>(executor, R{}, dy.view());
+    static_assert(std::is_same_v<decltype(qg.codes[0]), const amp::e5m2&>);
+    double worst = 0;
+    for (std::int64_t r = 0; r < 9; ++r) {
+      for (std::int64_t o = 0; o < 5; ++o) {
+        const double exact = product(
+            33, [&](auto k) { return double(qx.value_at(r, k)); }, [&](auto k) { return double(qw.value_at(o, k)); });
+        worst = std::max(worst, std::abs(y.at(r, o) - exact) / 32);  // bf16 keeps 8 bits of sums below 32
+      }
+      for (std::int64_t i = 0; i < 33; ++i)
+        worst = std::max(worst, 1e3 * std::abs(dx.at(r, i) - product(
+                                                                 5, [&](auto k) { return double(qg.value_at(r, k)); },
+                                                                 [&](auto k) { return double(qw.value_at(k, i)); })));
+    }
+    for (std::int64_t o = 0; o < 5; ++o) {
+      for (std::int64_t i = 0; i < 33; ++i)
+        worst = std::max(worst, 1e2 * std::abs(dw.at(o, i) - product(
+                                                                 9, [&](auto k) { return double(qg.value_at(k, o)); },
+                                                                 [&](auto k) { return double(qx.value_at(k, i)); })));
+    }
+    CHECK(worst < 0.004);
+  }
+
   TEST_CASE("Q3 the weight of later microbatches is that of the first, and its amax is collected once") {
     Matrix x(4, 8), w(3, 8), y(4, 3), other(4, 3);
     x.random(1), w.random(2);

@@ -13,8 +13,10 @@
 #include <amp/tensor/matrix.hpp>
 #include <amp/tensor/view.hpp>
 #include <array>
+#include <cstddef>
 #include <cstdint>
-#include <utility>
+#include <span>
+#include <type_traits>
 #include <vector>
 
 namespace amp::fp8 {
@@ -23,6 +25,11 @@ template <class R>
 inline constexpr bool is_delayed = false;
 template <class F>
 inline constexpr bool is_delayed<delayed_scaling<F>> = true;
+/// Recipes with one scale per tensor: their codes are the product's operands, and serve it along rows and columns.
+template <class R>
+inline constexpr bool is_per_tensor = is_delayed<R>;
+template <class F>
+inline constexpr bool is_per_tensor<current_scaling<F>> = true;
 
 /// Where a call stands in training.
 struct pass {
@@ -30,8 +37,40 @@ struct pass {
   std::uint64_t step = 0;        ///< keeps the random words of steps apart
 };
 
-/// y = x w^T + b with x and w quantised, dx = dy w and dw = dy^T x with dy quantised besides. Sums in fp32; dequantised
-/// operands, so the result is that of a product of the codes with their scales.
+/// A quantised operand as the product reads it: codes with one scale, or, where blocks have scales, their values.
+class Factor {
+ public:
+  Factor() = default;
+  template <class T, class Scale>
+  explicit Factor(const Quantized<T, Scale>& q) : rows_(q.rows), columns_(q.columns) {
+    if constexpr (std::is_same_v<Scale, float> && Storage<T>) {
+      if (q.scales.size() == 1) {
+        scale_ = q.scales[0];
+        type_ = half_traits<T>::id;
+        const auto* const bytes = reinterpret_cast<const std::uint8_t*>(q.codes.data());
+        codes_.assign(bytes, bytes + q.codes.size());
+        return;
+      }
+    }
+    floats_ = dequantize(q);
+  }
+  [[nodiscard]] bool fits(const matrix_view& m) const noexcept { return rows_ == m.rows && columns_ == m.columns; }
+  [[nodiscard]] nn::operand plain() const noexcept { return {view(), false, scale_}; }
+  [[nodiscard]] nn::operand turned() const noexcept { return {view(), true, scale_}; }
+
+ private:
+  [[nodiscard]] matrix_view view() const noexcept {
+    const void* const data = type_ == dtype::fp32 ? static_cast<const void*>(floats_.data()) : codes_.data();
+    return {const_cast<void*>(data), rows_, columns_, columns_, type_, true, {}};
+  }
+  std::vector<float> floats_;
+  std::vector<std::uint8_t> codes_;
+  std::int64_t rows_ = 0, columns_ = 0;
+  dtype type_ = dtype::fp32;
+  float scale_ = 1.f;
+};
+
+/// y = x w^T + b with x and w quantised, dx = dy w and dw = dy^T x with dy quantised besides. Sums in fp32.
 template <Recipe R>
 class Linear {
  public:
@@ -50,9 +89,10 @@ class Linear {
   template <exec::HostExecutor E>
   void forward(const E& executor, const matrix_view& y, const matrix_view& x, const matrix_view& w,
                const tensor_view& b = {}, pass at_pass = {}, where at = where::here()) {
-    const auto low_x = values<operand::activation>(executor, x, along::row, at_pass, at);
-    const matrix_view low_w = weight(executor, w, along::row, at_pass, at);
-    nn::linear(executor, y, as_matrix(low_x.data(), x.rows, x.columns), low_w, b, {}, {}, nn::blocked{}, {}, at);
+    const Factor low_x = factor<operand::activation>(executor, x, along::row, at_pass, at);
+    const Factor& low_w = weight(executor, w, along::row, at_pass, at);
+    const nn::Floats shift(b, w.rows, 0.f);
+    nn::gemm(executor, y, low_x.plain(), low_w.turned(), nn::chain(nn::bias{shift.data()}), nn::blocked{}, {}, at);
   }
 
   /// What `grads` asks for, from the dy of the last forward's y.
@@ -60,18 +100,18 @@ class Linear {
   void backward(const E& executor, const nn::linear_gradients& grads, const matrix_view& dy, const matrix_view& x,
                 const matrix_view& w, pass at_pass = {}, where at = where::here()) {
     nn::linear_backward(executor, {.db = grads.db}, dy, x, w, nn::blocked{}, {}, at);
-    std::vector<float> low_dy;
-    const auto low_dy_view = [&] { return as_matrix(low_dy.data(), dy.rows, dy.columns); };
+    Factor low_dy;
     if (grads.dx.data != nullptr) {
-      low_dy = values<operand::gradient>(executor, dy, along::row, at_pass, at);
-      const matrix_view low_w = weight(executor, w, along::column, at_pass, at);
-      nn::linear_backward(executor, {.dx = grads.dx}, low_dy_view(), x, low_w, nn::blocked{}, {}, at);
+      low_dy = factor<operand::gradient>(executor, dy, along::row, at_pass, at);
+      const Factor& low_w = weight(executor, w, along::column, at_pass, at);
+      nn::gemm(executor, grads.dx, low_dy.plain(), low_w.plain(), nn::epilogue<>{}, nn::blocked{}, {}, at);
     }
     if (grads.dw.data != nullptr) {
-      low_dy = values<operand::gradient>(executor, dy, along::column, at_pass, at);
-      const auto low_x = values<operand::activation>(executor, x, along::column, at_pass, at);
-      nn::linear_backward(executor, {.dw = grads.dw, .accumulate = grads.accumulate}, low_dy_view(),
-                          as_matrix(low_x.data(), x.rows, x.columns), w, nn::blocked{}, {}, at);
+      if (!is_per_tensor<R> || grads.dx.data == nullptr)
+        low_dy = factor<operand::gradient>(executor, dy, along::column, at_pass, at);
+      const Factor low_x = factor<operand::activation>(executor, x, along::column, at_pass, at);
+      const nn::residual before{grads.accumulate ? grads.dw : matrix_view{}};
+      nn::gemm(executor, grads.dw, low_dy.turned(), low_x.plain(), nn::chain(before), nn::blocked{}, {}, at);
     }
   }
 
@@ -92,9 +132,9 @@ class Linear {
   [[nodiscard]] bool met_nonfinite() const noexcept { return nonfinite_; }
 
  private:
-  /// The dequantised operand. An optional rotation goes before, along the rows that the weights' gradient sums over.
+  /// The quantised operand. An optional rotation goes before, along the rows that the weights' gradient sums over.
   template <operand Role, exec::HostExecutor E>
-  std::vector<float> values(const E& executor, const matrix_view& x, along direction, pass p, where at) {
+  Factor factor(const E& executor, const matrix_view& x, along direction, pass p, where at) {
     const auto quantised = [&](const matrix_view& from) {
       if constexpr (is_delayed<R>) {
         return quantize<format<R, Role>>(executor, scales_[static_cast<std::size_t>(Role)], from, at);
@@ -114,9 +154,9 @@ class Linear {
     return note(quantised(x));
   }
   template <class Q>
-  std::vector<float> note(const Q& q) {
+  Factor note(const Q& q) {
     nonfinite_ = nonfinite_ || !q.finite;
-    return dequantize(q);
+    return Factor(q);
   }
   static std::vector<float> to_floats(const matrix_view& x) {
     std::vector<float> all(static_cast<std::size_t>(x.rows * x.columns));
@@ -131,19 +171,18 @@ class Linear {
     });
   }
 
-  /// The weight's values, kept for the microbatches that follow the first.
+  /// The weight, kept for the microbatches that follow the first.
   template <exec::HostExecutor E>
-  matrix_view weight(const E& executor, const matrix_view& w, along direction, pass p, where at) {
-    auto& kept = weights_[static_cast<std::size_t>(direction)];
-    if (p.first_microbatch || kept.size() != static_cast<std::size_t>(w.rows * w.columns))
-      kept = values<operand::weight>(executor, w, direction, p, at);
-    return as_matrix(kept.data(), w.rows, w.columns);
+  const Factor& weight(const E& executor, const matrix_view& w, along direction, pass p, where at) {
+    Factor& kept = weights_[is_per_tensor<R> ? 0 : static_cast<std::size_t>(direction)];
+    if (p.first_microbatch || !kept.fits(w)) kept = factor<operand::weight>(executor, w, direction, p, at);
+    return kept;
   }
 
   R recipe_;
   std::uint32_t stream_;
   std::vector<DelayedScale> scales_;
-  std::array<std::vector<float>, 2> weights_;
+  std::array<Factor, 2> weights_;
   bool nonfinite_ = false;
 };
 
