@@ -36,7 +36,7 @@ constexpr auto one_minus(double beta) { return static_cast<float>(1.0 - beta); }
 }  // namespace
 
 TEST_SUITE("fn/adam") {
-  TEST_CASE("AdamW follows its formula in double over ten steps") {
+  TEST_CASE("F1 AdamW follows its formula in double over ten steps") {
     Element e;
     for (int t = 1; t <= 10; ++t) {
       const double g = gradient(t);
@@ -59,7 +59,7 @@ TEST_SUITE("fn/adam") {
     CHECK(w == doctest::Approx(e.w).epsilon(1e-6));
   }
 
-  TEST_CASE("Adam adds the decay to the gradient") {
+  TEST_CASE("F1 Adam adds the decay to the gradient") {
     Element e;
     for (int t = 1; t <= 10; ++t) {
       const double g = gradient(t) + decay * e.w;
@@ -90,7 +90,7 @@ TEST_SUITE("fn/adam") {
     CHECK(with(amp::fn::AdamW{}) == with(amp::fn::Adam{}));
   }
 
-  TEST_CASE("HfAdamW steps by lr*sqrt(c2)/c1 * m/(sqrt(v)+eps), then decays the weight that was stepped") {
+  TEST_CASE("F12 HfAdamW steps by lr*sqrt(c2)/c1 * m/(sqrt(v)+eps), then decays the weight that was stepped") {
     constexpr double hf_eps = 1e-6;
     Element e;
     const auto step_size = [](int t) { return lr * std::sqrt(1 - std::pow(beta2, t)) / (1 - std::pow(beta1, t)); };
@@ -113,7 +113,7 @@ TEST_SUITE("fn/adam") {
     CHECK(w == doctest::Approx(e.w).epsilon(1e-6));
   }
 
-  TEST_CASE("a low weight without master and with a zero gradient stays unchanged and finite") {
+  TEST_CASE("F1 a low weight without master and with a zero gradient stays unchanged and finite") {
     std::vector<amp::half> w(33, amp::half(0.1f)), g(33);
     std::vector<float> m(33), v(33);
     const amp::fn::AdamW f{.lr = 1e-3f,

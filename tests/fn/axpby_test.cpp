@@ -14,7 +14,7 @@ using test_apply::Tensors;
 namespace exec = amp::exec;
 
 TEST_SUITE("fn/axpby") {
-  TEST_CASE("out = a*x + b*y for all formats, two products and one sum rounded in fp32") {
+  TEST_CASE("A9 out = a*x + b*y for all formats, two products and one sum rounded in fp32") {
     const std::vector<std::int64_t> sizes{17, 70000};
     for (const dtype tx : {dtype::fp32, dtype::fp16, dtype::bf16}) {
       for (const dtype ty : {dtype::fp32, dtype::fp16, dtype::bf16}) {
@@ -40,7 +40,7 @@ TEST_SUITE("fn/axpby") {
     }
   }
 
-  TEST_CASE("the selector says whose non-finite elements count") {
+  TEST_CASE("A9 the selector says whose non-finite elements count") {
     constexpr float nan = std::numeric_limits<float>::quiet_NaN();
     for (const bool in_x : {true, false}) {
       for (const axpby_check check : {axpby_check::x, axpby_check::y, axpby_check::both}) {

@@ -15,7 +15,7 @@ namespace exec = amp::exec;
 namespace lane = amp::lane;
 
 TEST_SUITE("fn/l2norm") {
-  TEST_CASE("the norm agrees with a sum in double, in all and per tensor") {
+  TEST_CASE("A9 the norm agrees with a sum in double, in all and per tensor") {
     const auto sizes = test_apply::awkward_sizes();
     Tensors x(sizes, {dtype::fp32, dtype::bf16, dtype::fp16});
     x.randomize(1, 1e-3f);
@@ -42,7 +42,7 @@ TEST_SUITE("fn/l2norm") {
     CHECK(g.bytes() == before);
   }
 
-  TEST_CASE("2^20 values of 65504 have a finite norm") {
+  TEST_CASE("A9 2^20 values of 65504 have a finite norm") {
     Tensors x({1 << 20}, {dtype::fp16});
     x.fill(65504.f);
     const auto norm = l2norm(exec::vectorized{}, x.list());
@@ -70,7 +70,7 @@ TEST_SUITE("fn/l2norm") {
     }
   }
 
-  TEST_CASE("no tensors, or only empty ones, have norm 0") {
+  TEST_CASE("A3 no tensors, or only empty ones, have norm 0") {
     const auto none = l2norm(exec::vectorized{}, amp::tensor_list{});
     CHECK(none.total == 0.0);
     CHECK(none.finite);

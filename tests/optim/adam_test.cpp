@@ -3,6 +3,7 @@
 #include <amp/optim/adam.hpp>
 #include <limits>
 
+#include "optim/golden_run.hpp"
 #include "optim/reference.hpp"
 
 using amp::Adam;
@@ -37,7 +38,21 @@ constexpr double tolerance = 1e-6;
 }  // namespace
 
 TEST_SUITE("optim/adam") {
-  TEST_CASE("B41 decoupled and L2 decay each equal their formula") {
+  TEST_CASE("F1 B41 Adam and AdamW lead where torch's do") {
+    CHECK(golden::difference(Adam{.lr = 0.01, .weight_decay = 0.1, .mode = amp::decay::l2}, "adam") < tolerance);
+    CHECK(golden::difference(Adam{.lr = 0.01, .weight_decay = 0.1}, "adamw") < tolerance);
+    CHECK(golden::difference(Adam{.lr = 0.01, .weight_decay = 0.1}, "adam") > 1e-3);
+  }
+  TEST_CASE("F1 eps may stand within the root") {
+    const Adam o{.lr = 0.01, .eps = 1e-3, .eps_at = amp::eps_place::inside_root};
+    CHECK(golden::difference(o, "adam_eps_in_root") < tolerance);
+    CHECK(golden::difference(Adam{.lr = 0.01, .eps = 1e-3}, "adam_eps_in_root") > 1e-5);
+  }
+  TEST_CASE("F12 Hugging Face's AdamW leads where its formula does") {
+    const HfAdamW o{.lr = 0.01, .beta2 = 0.98, .weight_decay = 0.1};
+    CHECK(golden::difference(o, "hf_adamw") < tolerance);
+  }
+  TEST_CASE("F1 B41 decoupled and L2 decay each equal their formula") {
     for (const auto mode : {amp::decay::decoupled, amp::decay::l2}) {
       const Adam o{.lr = 0.01, .weight_decay = 0.1, .mode = mode};
       CHECK(reference::difference(o, 5, adam(o)) < tolerance);
@@ -45,20 +60,20 @@ TEST_SUITE("optim/adam") {
     const Adam decoupled{.lr = 0.01, .weight_decay = 0.1}, l2{.lr = 0.01, .weight_decay = 0.1, .mode = amp::decay::l2};
     CHECK(reference::difference(decoupled, 5, adam(l2)) > 1e-4);
   }
-  TEST_CASE("Adam without bias correction and with other betas equals its formula") {
+  TEST_CASE("F1 Adam without bias correction and with other betas equals its formula") {
     const Adam plain{.lr = 0.02, .bias_correction = false};
     CHECK(reference::difference(plain, 7, adam(plain)) < tolerance);
     const Adam other{.lr = 0.02, .beta1 = 0.5, .beta2 = 0.98, .eps = 1e-6};
     CHECK(reference::difference(other, 20, adam(other)) < tolerance);
   }
-  TEST_CASE("without decay the two modes give the same bits") {
+  TEST_CASE("F1 without decay the two modes give the same bits") {
     reference::Tensors<float> a({100}), b({100});
     amp::MasterWeights<Adam> first({{Adam{.lr = 0.1}, a.source()}});
     amp::MasterWeights<Adam> second({{Adam{.lr = 0.1, .mode = amp::decay::l2}, b.source()}});
     for (int i = 0; i < 5; ++i) first.step(), second.step();
     CHECK(a.w == b.w);
   }
-  TEST_CASE("Hugging Face's AdamW equals its formula, with and without bias correction") {
+  TEST_CASE("F12 Hugging Face's AdamW equals its formula, with and without bias correction") {
     for (const double wd : {0., 0.1}) {
       for (const bool correct : {true, false}) {
         const HfAdamW o{.lr = 0.01, .beta2 = 0.98, .weight_decay = wd, .correct_bias = correct};

@@ -3,6 +3,7 @@
 #include <amp/optim/adamax.hpp>
 #include <amp/optim/sgd.hpp>
 
+#include "optim/golden_run.hpp"
 #include "optim/reference.hpp"
 
 using amp::Sgd;
@@ -25,7 +26,14 @@ constexpr double tolerance = 1e-6;
 }  // namespace
 
 TEST_SUITE("optim/sgd") {
-  TEST_CASE("SGD equals its formula in every form") {
+  TEST_CASE("F3 SGD leads where torch's does") {
+    CHECK(golden::difference(Sgd{.lr = 0.1, .weight_decay = 0.1}, "sgd") < tolerance);
+    const Sgd damped{.lr = 0.1, .momentum = 0.9, .dampening = 0.25, .weight_decay = 0.1};
+    CHECK(golden::difference(damped, "sgd_momentum") < tolerance);
+    const Sgd nesterov{.lr = 0.1, .momentum = 0.9, .weight_decay = 0.1, .nesterov = true};
+    CHECK(golden::difference(nesterov, "sgd_nesterov") < tolerance);
+  }
+  TEST_CASE("F3 SGD equals its formula in every form") {
     for (const Sgd& o : {Sgd{.lr = 0.1}, Sgd{.lr = 0.1, .weight_decay = 0.1}, Sgd{.lr = 0.05, .momentum = 0.9},
                          Sgd{.lr = 0.05, .momentum = 0.9, .dampening = 0.5, .weight_decay = 0.1},
                          Sgd{.lr = 0.05, .momentum = 0.9, .weight_decay = 0.1, .nesterov = true},
@@ -33,7 +41,7 @@ TEST_SUITE("optim/sgd") {
       CHECK(reference::difference(o, 6, sgd(o)) < tolerance);
     }
   }
-  TEST_CASE("the first gradient of a tensor becomes its momentum, even when others started earlier") {
+  TEST_CASE("F3 the first gradient of a tensor becomes its momentum, even when others started earlier") {
     struct Late final : amp::ParamSource {
       std::vector<float> w{1.f, 1.f}, g{1.f, 1.f};
       bool second_has_grad = false;
@@ -59,7 +67,7 @@ TEST_SUITE("optim/sgd") {
     m.step();  // p1: b = 0.5*1 + 0.5*1
     CHECK(source->w == std::vector<float>{-2.f, -1.f});
   }
-  TEST_CASE("nesterov needs momentum and no dampening") {
+  TEST_CASE("F3 nesterov needs momentum and no dampening") {
     reference::Tensors<float> t({4});
     const auto prepare = [&](const Sgd& o) { amp::MasterWeights<Sgd> m({{o, t.source()}}); };
     CHECK_THROWS_AS(prepare(Sgd{.nesterov = true}), amp::error);
@@ -71,7 +79,10 @@ TEST_SUITE("optim/sgd") {
 }
 
 TEST_SUITE("optim/adamax") {
-  TEST_CASE("Adamax equals torch's formula") {
+  TEST_CASE("F13 Adamax leads where torch's does") {
+    CHECK(golden::difference(amp::Adamax{.lr = 0.01, .weight_decay = 0.1}, "adamax") < tolerance);
+  }
+  TEST_CASE("F13 Adamax equals its formula") {
     for (const double wd : {0., 0.1}) {
       const amp::Adamax o{.lr = 0.01, .weight_decay = wd};
       CHECK(reference::difference(o, 10, [&](Element& e, double g) {

@@ -14,12 +14,11 @@ AMP_HD AMP_INLINE void adam_moments(const F& f, V& m, V& v, const V& g) {
   m = f.beta1 * m + f.one_minus_beta1 * g;
   v = f.beta2 * v + f.one_minus_beta2 * g * g;
 }
-/// (m/c1) / (sqrt(v/c2) + eps), or with eps inside the root.
+/// (m/c1) / (sqrt(v/c2 + eps_inside) + eps). Adding an eps of 0 changes no bit, and needs no branch.
 template <class F, class V>
 AMP_HD AMP_INLINE V adam_direction(const F& f, const V& m, const V& v) {
   using simd::sqrt;
-  if (f.eps_in_root) return m * f.inv_bias1 / sqrt(v * f.inv_bias2 + f.eps);
-  return m * f.inv_bias1 / (sqrt(v * f.inv_bias2) + f.eps);
+  return m * f.inv_bias1 / (sqrt(v * f.inv_bias2 + f.eps_inside) + f.eps);
 }
 }  // namespace detail
 
@@ -29,7 +28,7 @@ AMP_HD AMP_INLINE V adam_direction(const F& f, const V& m, const V& v) {
 struct AdamW {
   float lr, beta1, one_minus_beta1, beta2, one_minus_beta2, eps, decay;
   float inv_bias1 = 1.f, inv_bias2 = 1.f;  ///< 1/(1 - beta^t); 1 without bias correction
-  bool eps_in_root = false;
+  float eps_inside = 0.f;                  ///< added within the root; then eps is 0
 
   template <class V>
   AMP_HD AMP_INLINE void operator()(V& w, V& m, V& v, const V& g) const {
@@ -50,7 +49,7 @@ struct AdamW {
 struct Adam {
   float lr, beta1, one_minus_beta1, beta2, one_minus_beta2, eps, decay;
   float inv_bias1 = 1.f, inv_bias2 = 1.f;
-  bool eps_in_root = false;
+  float eps_inside = 0.f;  ///< added within the root; then eps is 0
 
   template <class V>
   AMP_HD AMP_INLINE void operator()(V& w, V& m, V& v, const V& gradient) const {

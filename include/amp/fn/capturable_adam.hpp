@@ -13,8 +13,8 @@ namespace amp::fn {
 /// while the flag is 1.
 struct CapturableAdam {
   double beta1, beta2;
-  float eps, decay;
-  bool decoupled, bias_correction, eps_in_root;
+  float eps, eps_inside, decay;
+  bool decoupled, bias_correction;
   const float* lr;
   const std::int64_t* step;       ///< that of this step: from 1
   const std::int32_t* found_inf;  ///< null: never skips
@@ -33,7 +33,7 @@ struct CapturableAdam {
         step(w, m, v, static_cast<const V&>(g));
       } else {
         const Adam l2{step.lr,  step.beta1, step.one_minus_beta1, step.beta2,     step.one_minus_beta2,
-                      step.eps, step.decay, step.inv_bias1,       step.inv_bias2, step.eps_in_root};
+                      step.eps, step.decay, step.inv_bias1,       step.inv_bias2, step.eps_inside};
         l2(w, m, v, static_cast<const V&>(g));
       }
     }
@@ -48,7 +48,7 @@ struct CapturableAdam {
     const double c2 = bias_correction ? 1. - std::pow(beta2, t) : 1.;
     return {{*lr, static_cast<float>(beta1), static_cast<float>(1. - beta1), static_cast<float>(beta2),
              static_cast<float>(1. - beta2), eps, decay, static_cast<float>(1. / c1), static_cast<float>(1. / c2),
-             eps_in_root},
+             eps_inside},
             inv_scale == nullptr ? 1.f : *inv_scale,
             decoupled};
   }

@@ -17,7 +17,7 @@ struct Lamb {
   const float* rates = nullptr;  ///< per tensor of the lists: lr * ratio
   float rate = 0.f;              ///< that of this tensor
 
-  static constexpr bool eps_in_root = false;
+  static constexpr float eps_inside = 0.f;
 
   [[nodiscard]] AMP_HD AMP_INLINE Lamb at(const apply::piece& p) const noexcept {
     Lamb f = *this;

@@ -36,7 +36,7 @@ struct AdamOptions {
 
     [[nodiscard]] AMP_HD AMP_INLINE fn::Adam l2() const {
       return {step.lr,  step.beta1, step.one_minus_beta1, step.beta2,     step.one_minus_beta2,
-              step.eps, step.decay, step.inv_bias1,       step.inv_bias2, step.eps_in_root};
+              step.eps, step.decay, step.inv_bias1,       step.inv_bias2, step.eps_inside};
     }
     template <class V>
     AMP_HD AMP_INLINE void operator()(V& w, V& m, V& v, const V& g) const {
@@ -54,10 +54,11 @@ struct AdamOptions {
     const AdamOptions& o = g.options;
     const double c1 = bias_correction_of(o.beta1, g.step, o.bias_correction);
     const double c2 = bias_correction_of(o.beta2, g.step, o.bias_correction);
+    const bool inside = o.eps_at == eps_place::inside_root;
     return {{static_cast<float>(o.lr), static_cast<float>(o.beta1), static_cast<float>(1. - o.beta1),
-             static_cast<float>(o.beta2), static_cast<float>(1. - o.beta2), static_cast<float>(o.eps),
+             static_cast<float>(o.beta2), static_cast<float>(1. - o.beta2), static_cast<float>(inside ? 0. : o.eps),
              static_cast<float>(o.weight_decay), static_cast<float>(1. / c1), static_cast<float>(1. / c2),
-             o.eps_at == eps_place::inside_root},
+             static_cast<float>(inside ? o.eps : 0.)},
             o.mode == decay::decoupled};
   }
 

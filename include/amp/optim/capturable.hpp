@@ -48,17 +48,18 @@ void capturable_step(const E& executor, const Adam& o, const capturable_memory& 
           at);
   }
   if (memory.found_inf == nullptr || *memory.found_inf == 0) ++*memory.step;
-  const fn::CapturableAdam f{o.beta1,
-                             o.beta2,
-                             static_cast<float>(o.eps),
-                             static_cast<float>(o.weight_decay),
-                             o.mode == decay::decoupled,
-                             o.bias_correction,
-                             o.eps_at == eps_place::inside_root,
-                             memory.lr,
-                             memory.step,
-                             memory.found_inf,
-                             memory.inv_scale};
+  const bool inside = o.eps_at == eps_place::inside_root;
+  const fn::CapturableAdam f{.beta1 = o.beta1,
+                             .beta2 = o.beta2,
+                             .eps = static_cast<float>(inside ? 0. : o.eps),
+                             .eps_inside = static_cast<float>(inside ? o.eps : 0.),
+                             .decay = static_cast<float>(o.weight_decay),
+                             .decoupled = o.mode == decay::decoupled,
+                             .bias_correction = o.bias_correction,
+                             .lr = memory.lr,
+                             .step = memory.step,
+                             .found_inf = memory.found_inf,
+                             .inv_scale = memory.inv_scale};
   const auto m = lane::inout(lists.moments1), v = lane::inout(lists.moments2);
   if (lists.copies.empty()) {
     detail::apply_lanes(at, executor, f, lane::inout(lists.weights), m, v, lane::inout(lists.grads));
