@@ -3,7 +3,7 @@
 /// bit.
 #pragma once
 #include <algorithm>
-#include <amp/apply/engine.hpp>
+#include <amp/apply/scratch.hpp>
 #include <amp/core/config.hpp>
 #include <amp/simd/load.hpp>
 #include <amp/simd/math.hpp>

@@ -2,9 +2,9 @@
 /// of rows shared out by an executor. Equal bits for every executor, target and thread count.
 #pragma once
 #include <algorithm>
-#include <amp/apply/engine.hpp>
 #include <amp/apply/exec.hpp>
 #include <amp/apply/reduce.hpp>
+#include <amp/apply/scratch.hpp>
 #include <amp/core/config.hpp>
 #include <amp/simd/load.hpp>
 #include <amp/simd/target.hpp>
