@@ -109,13 +109,13 @@ template <class V>
 using word_of = typename lane_traits<V>::word_type;
 
 /// The bits of a float or a vec.
-AMP_INLINE std::uint32_t bits_of(float x) { return __builtin_bit_cast(std::uint32_t, x); }
+AMP_HD AMP_INLINE std::uint32_t bits_of(float x) { return __builtin_bit_cast(std::uint32_t, x); }
 template <int N>
 AMP_INLINE word_of<vec<float, N>> bits_of(const vec<float, N>& x) {
   return (word_of<vec<float, N>>)x.raw;
 }
 template <class V>
-AMP_INLINE V from_bits(const word_of<V>& bits) {
+AMP_HD AMP_INLINE V from_bits(const word_of<V>& bits) {
   if constexpr (std::is_same_v<V, float>) {
     return __builtin_bit_cast(float, bits);
   } else {
