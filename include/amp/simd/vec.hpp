@@ -39,7 +39,13 @@ AMP_INLINE typename raw_types<N>::f32 broadcast(float x, std::integer_sequence<i
   if constexpr (N == 16) return __builtin_ia32_broadcastss512(first, typename raw_types<N>::f32{}, 0xffffu);
   if constexpr (N == 8) return __builtin_ia32_vbroadcastss_ps256(first);
 #endif
+#if defined(__CUDACC__)  // nvcc cannot print a pack inside the builtin back to the host compiler
+  typename raw_types<N>::f32 all{};
+  ((all[K] = x), ...);
+  return all;
+#else
   return __builtin_shufflevector(first, first, (K * 0)...);
+#endif
 }
 }  // namespace detail
 
