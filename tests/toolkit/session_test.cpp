@@ -418,6 +418,22 @@ TEST_SUITE("toolkit/session") {
     CHECK(session.overflow() == "extra");
     CHECK(session.step() == Verdict::skip);
   }
+  TEST_CASE("B19 Adam at O3 moves fp16 weights by lr on small gradients: eps and moments are fp32") {
+    std::vector<std::string> lines;
+    auto session =
+        amp::initialize<amp::O3>(Net32{}, Adam{.lr = 0.125}, {.log = [&](auto l) { lines.emplace_back(l); }});
+    for (int i = 0; i < 3; ++i) {
+      train(session, 4e-4f);  // 1e-4 and more: its square is 0 in fp16, and so would be eps
+      for (const float w : weights(session.model())) REQUIRE(std::isfinite(w));
+    }
+    CHECK(float(session.model().a[0]) == doctest::Approx(1. - 3 * 0.125).epsilon(1e-3));
+    CHECK(lines.size() == 2);                           // no scale, no masters
+    CHECK(train(session, infinity) == Verdict::apply);  // nothing scales, so nothing skips; the norm names the tensor
+    session.zero_grad();
+    amp::scale_loss(1.f, session, [&](float) { session.model().a_grad[0] = half(infinity); });
+    CHECK_THROWS_WITH_AS(amp::clip_grad_norm(session, 1., {.error_if_nonfinite = true}), doctest::Contains("is a ["),
+                         amp::error);
+  }
   TEST_CASE("options out of range throw") {
     CHECK_THROWS_AS((void)amp::initialize<amp::O2>(Net32{}, Sgd{}, {.num_losses = 0}), amp::error);
     CHECK_THROWS_AS((void)amp::initialize<amp::O2>(Net32{}, Sgd{}, {.max_consecutive_skips = -1}), amp::error);

@@ -60,6 +60,8 @@ struct init_options {
   /// Combines the overflow flag over ranks that hold different gradients (sharded ones): true if it is true on any.
   /// Called once per check on every rank; empty: all ranks see the same gradients.
   std::function<bool(bool)> any_reduce = {};
+  std::function<void()> after_backward =
+      {};                        ///< called after each backward of scale_loss, before its gradients are seen
   storage_options storage = {};  ///< how masters and moments are kept, where the level has masters
   bool count_overflow = true;  ///< after an overflow, count inf and NaN per parameter: one more read, on overflows only
 };

@@ -62,6 +62,7 @@ template <OptLevel L, class Model, ScalePolicy Policy, Optimizer... Opts>
 void Session<L, Model, Policy, Opts...>::end_backward(const scale_options& o, where at) {
   const std::size_t loss = checked_loss(o.loss_id, at);
   const float scale = scalers_[loss].scale();
+  if (options_.after_backward) options_.after_backward();
   // The name of a bad tensor stays until the step that it cancels.
   if (std::none_of(slots_.begin(), slots_.end(), [](const detail::GradSlot& slot) { return slot.skip; }))
     overflow_.clear(), overflow_counts_.clear();
