@@ -13,7 +13,7 @@ namespace exec = amp::exec;
 namespace lane = amp::lane;
 
 TEST_SUITE("fn/copy") {
-  TEST_CASE("a copy to a low format and back is the rounding, a copy to fp32 is exact") {
+  TEST_CASE("A9 a copy to a low format and back is the rounding, a copy to fp32 is exact") {
     const auto sizes = test_apply::awkward_sizes();
     for (const dtype low : {dtype::fp16, dtype::bf16}) {
       Tensors master(sizes, {dtype::fp32}), model(sizes, {low}), back(sizes, {dtype::fp32});
@@ -32,7 +32,7 @@ TEST_SUITE("fn/copy") {
     }
   }
 
-  TEST_CASE("a fill writes its value, zero by default") {
+  TEST_CASE("A9 a fill writes its value, zero by default") {
     Tensors x({1, 0, 50}, {dtype::bf16, dtype::fp32, dtype::fp16});
     amp::multi_tensor_apply(exec::vectorized{}, amp::fn::Fill{1.5f}, lane::out(x.list()));
     CHECK(x.at(0, 0) == 1.5f);
@@ -40,5 +40,17 @@ TEST_SUITE("fn/copy") {
     amp::multi_tensor_apply(exec::vectorized{}, amp::fn::Fill{}, lane::out(x.list()));
     CHECK(x.at(2, 49) == 0.f);
     CHECK(x.guards_intact());
+  }
+
+  TEST_CASE("A9 copy, fill and zero over lists of any formats, empty tensors among them") {
+    Tensors x({3, 0, 70}, {dtype::fp32, dtype::e4m3, dtype::bf16}), y({3, 0, 70}, {dtype::fp16});
+    amp::fn::fill(exec::threads{2}, x.list(), 1.25f);
+    amp::fn::copy(exec::vectorized{}, y.list(), x.list());
+    CHECK(y.at(0, 2) == 1.25f);
+    CHECK(y.at(2, 69) == 1.25f);
+    amp::fn::zero(exec::scalar{}, x.list());
+    CHECK(x.at(2, 69) == 0.f);
+    CHECK(x.guards_intact());
+    CHECK_THROWS_AS(amp::fn::copy(exec::scalar{}, y.list(), amp::tensor_list{}), amp::error);
   }
 }

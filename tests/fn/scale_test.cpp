@@ -13,7 +13,7 @@ using test_apply::Tensors;
 namespace exec = amp::exec;
 
 TEST_SUITE("fn/scale") {
-  TEST_CASE("out = a * in for every pair of formats, rounded once") {
+  TEST_CASE("A9 out = a * in for every pair of formats, rounded once") {
     const std::vector<std::int64_t> sizes{1, 0, 33, 70000};
     for (const dtype from : {dtype::fp32, dtype::fp16, dtype::bf16}) {
       for (const dtype to : {dtype::fp32, dtype::fp16, dtype::bf16}) {
@@ -38,7 +38,7 @@ TEST_SUITE("fn/scale") {
     }
   }
 
-  TEST_CASE("in place is allowed") {
+  TEST_CASE("A6 in place is allowed") {
     Tensors x({5, 100}, {dtype::bf16, dtype::fp32});
     x.fill(2.f);
     amp::nonfinite_report report;
@@ -47,7 +47,7 @@ TEST_SUITE("fn/scale") {
     CHECK(x.at(1, 99) == 0.5f);
   }
 
-  TEST_CASE("the input is checked, not the product, and infinity is written all the same") {
+  TEST_CASE("A6 A9 the input is checked, not the product, and infinity is written all the same") {
     Tensors in({3, 40}, {dtype::fp32});
     Tensors out({3, 40}, {dtype::fp16});
     in.fill(60000.f);
@@ -71,5 +71,38 @@ TEST_SUITE("fn/scale") {
                          doctest::Contains("list 1, tensor 0 has 3 elements where list 0 has 4"), amp::error);
     CHECK_THROWS_WITH_AS(amp::fn::scale(exec::vectorized{}, out.list(), in.list(), 1.f, report),
                          doctest::Contains("scale_test.cpp"), amp::error);
+  }
+
+  TEST_CASE("A9 the factor may lie in memory, and is read when the pass runs") {
+    float a = 3.f;
+    const amp::fn::ScaleFrom functor{&a};
+    Tensors x({40}, {dtype::bf16}), y({40}, {dtype::fp32});
+    x.fill(2.f);
+    a = 0.5f;
+    amp::multi_tensor_apply(exec::vectorized{}, functor, amp::lane::out(y.list()), amp::lane::in(x.list()));
+    CHECK(y.at(0, 39) == 1.f);
+    amp::nonfinite_report report;
+    a = 4.f;
+    amp::fn::scale(exec::scalar{}, y.list(), x.list(), &a, report);
+    CHECK(y.at(0, 0) == 8.f);
+    const float* none = nullptr;
+    CHECK_THROWS_AS(amp::fn::scale(exec::scalar{}, y.list(), x.list(), none, report), amp::error);
+  }
+  TEST_CASE("A9 the output is checked on request: a finite product that overflows a low format is found") {
+    Tensors in({3, 33}, {dtype::fp32}), out({3, 33}, {dtype::fp16});
+    in.fill(1.f);
+    in.set(1, 32, 40000.f);
+    using amp::fn::scale_check;
+    for (const auto check : {scale_check::input, scale_check::output, scale_check::both}) {
+      amp::nonfinite_report report;
+      amp::fn::scale(exec::vectorized{}, out.list(), in.list(), 2.f, report, check);
+      CHECK(report.found() == (check != scale_check::input));
+      CHECK(report.first_tensor == (check != scale_check::input ? 1 : -1));
+      CHECK(out.at(1, 32) == std::numeric_limits<float>::infinity());
+    }
+    in.set(0, 0, std::numeric_limits<float>::infinity());
+    amp::nonfinite_report report;
+    amp::fn::scale(exec::vectorized{}, out.list(), in.list(), 0.f, report, scale_check::both);
+    CHECK(report.first_tensor == 0);
   }
 }

@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <amp/fn/sgd.hpp>
+#include <amp/fn/unless.hpp>
 #include <amp/multi_tensor_apply.hpp>
 #include <cmath>
 #include <cstdint>
@@ -56,7 +57,7 @@ float run(const options& o, int steps) {
 }  // namespace
 
 TEST_SUITE("fn/sgd") {
-  TEST_CASE("every combination of momentum, dampening, nesterov and decay follows the formula in double") {
+  TEST_CASE("F3 every combination of momentum, dampening, nesterov and decay follows the formula in double") {
     for (const double momentum : {0.0, 0.9}) {
       for (const double dampening : {0.0, 0.3}) {
         for (const bool nesterov : {false, true}) {
@@ -72,7 +73,7 @@ TEST_SUITE("fn/sgd") {
     }
   }
 
-  TEST_CASE("first use is told apart tensor by tensor") {
+  TEST_CASE("F3 first use is told apart tensor by tensor") {
     std::vector<float> w1(70, 1.f), w2(70, 1.f), b1(70, 5.f), b2(70, 5.f), g(70, 1.f);
     std::vector<amp::tensor_view> weights{amp::as_view(w1), amp::as_view(w2)},
         buffers{amp::as_view(b1), amp::as_view(b2)};
@@ -89,7 +90,7 @@ TEST_SUITE("fn/sgd") {
     }
   }
 
-  TEST_CASE("gradient, parameter and model copy may be 16/16/-, 32/32/-, 16/32/16 and 32/32/16 bits") {
+  TEST_CASE("F3 gradient, parameter and model copy may be 16/16/-, 32/32/-, 16/32/16 and 32/32/16 bits") {
     const auto step = [](amp::tensor_view w, amp::tensor_view g, amp::tensor_view copy) {
       std::vector<float> b(w.size >= 0 ? static_cast<std::size_t>(w.size) : 0);
       std::vector<amp::tensor_view> weights{w}, buffers{amp::as_view(b)}, grads{g}, copies{copy};
@@ -112,5 +113,17 @@ TEST_SUITE("fn/sgd") {
     w32.assign(50, 1.f);
     step(amp::as_view(w32), amp::as_view(g32), amp::as_view(c16));
     CHECK(c16[49].bits() == amp::half(1.f - 0.5f * 0.3f).bits());
+  }
+
+  TEST_CASE("A6 F3 a flag makes the step a no-op, and a report's flag will do") {
+    std::vector<float> w(9, 1.f), g(9, 1.f);
+    std::vector<amp::tensor_view> weights{amp::as_view(w)}, grads{amp::as_view(g)};
+    amp::nonfinite_report report;
+    const auto step = amp::fn::unless(&report.flag, amp::fn::Sgd{.lr = 0.5f});
+    amp::multi_tensor_apply(amp::exec::vectorized{}, step, weights, amp::lane::in(grads));
+    CHECK(w[8] == 0.5f);
+    report.add(0);
+    amp::multi_tensor_apply(amp::exec::vectorized{}, step, weights, amp::lane::in(grads));
+    CHECK(w[8] == 0.5f);
   }
 }
