@@ -1,14 +1,16 @@
-# cmake -DCOMPILER=<c++> -DSTANDARD=<c++20|c++2b> -DPREPARSED=<ON|OFF> -DINCLUDES=<dir;...> -DHEADERS=<amp/x.hpp;...>
-#       -DWORK=<folder> [-DFLAGS=<flag;...>] -P alone.cmake
+# cmake -DCOMPILER=<c++> -DSTANDARD=<c++20|c++2b> -DHOW=<each|preparsed|together> -DINCLUDES=<dir;...>
+#       -DHEADERS=<amp/x.hpp;...> -DWORK=<folder> [-DFLAGS=<flag;...>] -P alone.cmake
 #
-# Compiles a file for each header that includes it and nothing else, with the project's warnings as errors. PREPARSED:
-# the standard headers that the toolkit uses are parsed once and precede; such a run is three times faster and misses one
-# fault only, a standard header that is used and not included, which the run without it finds.
+# Compiles, with the project's warnings as errors,
+#   each       a file for each header that includes it and nothing else
+#   preparsed  the same, but the standard headers that the toolkit uses are parsed once and precede: faster, and misses
+#              one fault only, a standard header that is used and not included
+#   together   two files with all headers, in ascending and in descending order
 set(flags -std=${STANDARD} -Wall -Wextra -Wconversion -Wshadow -Wno-sign-conversion -Werror -Wno-psabi -ffp-contract=off ${FLAGS})
 list(GET INCLUDES 0 own)
 list(APPEND flags "-I${own}")
 foreach(dir IN LISTS INCLUDES)
-  if(NOT dir STREQUAL own)
+  if(NOT dir STREQUAL own AND NOT dir MATCHES "^/usr/include(/[a-z0-9_]+-linux-gnu)?$")  # the compiler's own, in its order
     list(APPEND flags -isystem "${dir}")
   endif()
 endforeach()
@@ -23,7 +25,7 @@ function(run)
 endfunction()
 
 set(first)
-if(PREPARSED)
+if(HOW STREQUAL "preparsed")
   set(standard)
   foreach(header IN LISTS HEADERS)
     if(NOT header MATCHES "^amp/(adapters|cuda)/")
@@ -40,11 +42,22 @@ if(PREPARSED)
 endif()
 
 set(files)
-foreach(header IN LISTS HEADERS)
-  string(MAKE_C_IDENTIFIER "${header}" name)
-  file(WRITE "${WORK}/${name}.cpp" "#include <${header}>\n")
-  list(APPEND files "${WORK}/${name}.cpp")
-endforeach()
+if(HOW STREQUAL "together")
+  set(reversed ${HEADERS})
+  list(REVERSE reversed)
+  foreach(order HEADERS reversed)
+    list(TRANSFORM ${order} REPLACE "(.+)" "#include <\\1>" OUTPUT_VARIABLE lines)
+    list(JOIN lines "\n" text)
+    file(WRITE "${WORK}/${order}.cpp" "${text}\n")
+    list(APPEND files "${WORK}/${order}.cpp")
+  endforeach()
+else()
+  foreach(header IN LISTS HEADERS)
+    string(MAKE_C_IDENTIFIER "${header}" name)
+    file(WRITE "${WORK}/${name}.cpp" "#include <${header}>\n")
+    list(APPEND files "${WORK}/${name}.cpp")
+  endforeach()
+endif()
 run(${flags} -fsyntax-only ${first} ${files})
 list(LENGTH files count)
 message(STATUS "${count} headers")

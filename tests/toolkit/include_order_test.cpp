@@ -6,6 +6,7 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -89,6 +90,22 @@ TEST_SUITE("toolkit/include_order") {
       CHECK_MESSAGE(!opt_in(target), "no row includes an opt-in header");
       CHECK(row_of(target) <= row_of(from));
     }
+  }
+
+  TEST_CASE("X1 the umbrella reaches every header that is not opt-in") {
+    std::multimap<std::string, std::string> edges;
+    for (const auto& [from, to, brackets] : includes_of_the_toolkit())
+      if (to.starts_with("amp/")) edges.emplace(from, to.substr(4));
+    std::set<std::string> reached{"amp.hpp"};
+    for (std::vector<std::string> open{"amp.hpp"}; !open.empty();) {
+      const std::string from = open.back();
+      open.pop_back();
+      const auto [begin, end] = edges.equal_range(from);
+      for (auto it = begin; it != end; ++it)
+        if (reached.insert(it->second).second) open.push_back(it->second);
+    }
+    for (const auto& header : headers())
+      if (!opt_in(header)) CHECK_MESSAGE(reached.contains(header), header);
   }
 
   TEST_CASE("every row of the table is there: folders and headers") {
