@@ -217,13 +217,18 @@ CaptionFile read_good_captions(const fs::path& file) {
 }
 
 ClipFolder::ClipFolder(fs::path folder) : folder_(std::move(folder)) {
-  if (!fs::is_directory(folder_)) throw content_error(folder_.string() + ": no such folder of clips");
-  if (fs::exists(folder_ / "data.mdb")) {
+  std::error_code error;
+  if (!fs::is_directory(folder_, error)) throw content_error(folder_.string() + ": no such folder of clips");
+  const fs::directory_iterator entries(folder_, error);
+  if (error) {
+    throw content_error(folder_.string() + ": cannot be listed: " + error.message() + "; check its permissions");
+  }
+  if (fs::exists(folder_ / "data.mdb", error)) {
     throw content_error(folder_.string() +
                         ": an LMDB is not read here; write its values out as files named by their keys");
   }
-  for (const auto& entry : fs::directory_iterator(folder_)) {
-    if (!entry.is_regular_file()) continue;
+  for (const auto& entry : entries) {
+    if (!entry.is_regular_file(error)) continue;  // a link in a circle is none either
     names_.insert(entry.path().filename().string());
     by_stem_[entry.path().stem().string()].push_back(entry.path().filename().string());
   }

@@ -1,5 +1,6 @@
 #include "data/clips.hpp"
 
+#include <sstream>
 #include <utility>
 
 #include "config/errors.hpp"
@@ -39,7 +40,11 @@ VideoSet::VideoSet(std::vector<std::string> clips, const ClipFolder& folder, Vid
     : clips_(std::move(clips)), options_(std::move(options)) {
   for (const std::string& clip : clips_) files_.push_back(folder.find(clip));
   for (std::size_t i = 0; i < clips_.size(); ++i) {
-    if (!files_[i]) note_bad(i, "no such file in " + folder.folder().string());
+    if (!files_[i]) bad_.emplace(i, "no such file in " + folder.folder().string());
+  }
+  if (const auto fault = too_many_bad(); !fault.empty()) throw content_error(fault);
+  for (const auto& [video, reason] : bad_) {
+    if (options_.warn) options_.warn("clip \"" + clips_[video] + "\" cannot be used: " + reason);
   }
 }
 
@@ -59,7 +64,7 @@ std::vector<Frame> VideoSet::read(std::size_t video, Random& random) const {
   }
   Video file(*files_[video], {.stop = options_.stop});
   const VideoInfo& info = file.info();
-  if (info.damaged()) note_damage(video, info);
+  if (!info.complaint.empty()) note_damage(video, info);
   if (too_elongated({info.height, info.width})) {
     throw content_error(files_[video]->string() + ": aspect ratio of " + std::to_string(info.width) + "x" +
                         std::to_string(info.height) + " is over 5");
@@ -120,28 +125,37 @@ std::vector<float> VideoSet::frames(std::size_t video) const {
 void VideoSet::note_damage(std::size_t video, const VideoInfo& info) const {
   {
     const std::scoped_lock lock(mutex_);
-    if (!damaged_.emplace(video, info.first_error).second) return;
+    if (!damaged_.emplace(video, info.complaint).second) return;
   }
   if (options_.warn) {
-    options_.warn(files_[video]->string() + ": damaged (" + std::to_string(info.decode_errors) + " errors: " +
-                  info.first_error + "), its " + std::to_string(info.frames()) + " readable frames are used");
+    options_.warn(files_[video]->string() + ": damaged (libav: " + info.complaint + "), its " +
+                  std::to_string(info.frames()) + " readable frames are used");
   }
 }
 
+/// Why the set cannot be used, in one line; empty if it can.
+std::string VideoSet::too_many_bad() const {
+  if (static_cast<double>(bad_.size()) <= options_.max_bad_videos * static_cast<double>(clips_.size())) return {};
+  constexpr std::size_t most_named = 20;
+  std::ostringstream text;
+  text << bad_.size() << " of " << clips_.size() << " videos cannot be used, more than max_bad_videos "
+       << options_.max_bad_videos;
+  std::size_t named = 0;
+  for (const auto& [video, reason] : bad_) {
+    if (named++ < most_named) text << "; clip \"" << clips_[video] << "\": " << reason;
+  }
+  if (named > most_named) text << "; and " << named - most_named << " more";
+  return text.str();
+}
+
 void VideoSet::note_bad(std::size_t video, const std::string& reason) const {
-  std::string all;
-  std::size_t count = 0;
+  std::string fault;
   {
     const std::scoped_lock lock(mutex_);
     if (!bad_.emplace(video, reason).second) return;
-    count = bad_.size();
-    for (const auto& [which, why] : bad_) all += "; clip \"" + clips_[which] + "\": " + why;
+    fault = too_many_bad();
   }
-  if (static_cast<double>(count) > options_.max_bad_videos * static_cast<double>(clips_.size())) {
-    throw content_error(std::to_string(count) + " of " + std::to_string(clips_.size()) +
-                        " videos cannot be used, more than max_bad_videos " + std::to_string(options_.max_bad_videos) +
-                        all);
-  }
+  if (!fault.empty()) throw content_error(fault);
   if (options_.warn) options_.warn("clip \"" + clips_[video] + "\" cannot be used: " + reason);
 }
 

@@ -82,6 +82,7 @@ class VideoSet {
   [[nodiscard]] std::vector<Frame> read(std::size_t video, Random& random) const;
   void note_damage(std::size_t video, const VideoInfo& info) const;
   void note_bad(std::size_t video, const std::string& reason) const;
+  [[nodiscard]] std::string too_many_bad() const;
 
   std::vector<std::string> clips_;
   std::vector<std::optional<std::filesystem::path>> files_;

@@ -55,7 +55,7 @@ RetrievalSet::RetrievalSet(const CaptionFile& captions, const ClipFolder& folder
       options_(options),
       videos_(clips_of(captions, chosen_records(captions.records.size(), options)), folder, std::move(videos)) {
   const auto chosen = chosen_records(captions.records.size(), options_);
-  if (chosen.empty()) throw content_error(captions.file.string() + ": no record is left to train on");
+  if (chosen.empty()) throw content_error(captions.file.string() + ": no record is left to train on; raise data_ratio");
   add_texts(captions, chosen);
   form_groups();
 }
@@ -82,7 +82,9 @@ void RetrievalSet::add_texts(const CaptionFile& captions, const std::vector<std:
   for (std::size_t video = 0; video < videos_.size() && options_.itm_neg_size > 0; ++video) {
     if (wordings_[video].size() == wordings.size()) {
       throw content_error(captions.file.string() + ": clip \"" + videos_.name(video) +
-                          "\" has no negative: every caption of the file reads like one of its own");
+                          "\" has no negative: every caption of the file reads like one of its own; add captions of "
+                          "other videos, or set "
+                          "itm_neg_size 0");
     }
   }
 }

@@ -16,6 +16,7 @@
 #include "config/errors.hpp"
 #include "data/tokenizer.hpp"
 #include "data/video_writer.hpp"
+#include "io/atomic_file.hpp"
 
 namespace clipbert::data {
 namespace {
@@ -143,16 +144,6 @@ Frame render(const DemoObject& object, const Motion& motion, int number) {
   return frame;
 }
 
-void write_text(const fs::path& file, const std::string& text) {
-  const fs::path beside = file.string() + ".part";
-  {
-    std::ofstream out(beside, std::ios::binary);
-    out << text;
-    if (!out.flush()) throw content_error(file.string() + ": cannot be written");
-  }
-  fs::rename(beside, file);
-}
-
 struct Job {
   DemoObject object;
   fs::path file;
@@ -186,7 +177,7 @@ void plan_split(const std::string& split, std::uint64_t split_number, int count,
     lines += nlohmann::json{{"caption", round.back().caption()}, {"clip_name", name}, {"sen_id", i}}.dump() + "\n";
     round.pop_back();
   }
-  write_text(captions, lines);
+  io::write_atomically(captions, lines);
 }
 
 /// Special tokens, the captions' words, then letters, digits and marks, so that any query has pieces.
@@ -235,7 +226,7 @@ void claim_folder(const fs::path& folder, const DemoOptions& options) {
     return;
   }
   fs::create_directories(folder);
-  write_text(file, ours.dump() + "\n");
+  io::write_atomically(file, ours.dump() + "\n");
 }
 
 int make_videos(const std::vector<Job>& jobs, const DemoOptions& options) {
@@ -266,7 +257,7 @@ int make_videos(const std::vector<Job>& jobs, const DemoOptions& options) {
   };
   {
     std::vector<std::jthread> pool;
-    for (int i = 1; i < options.threads; ++i) pool.emplace_back(work);
+    for (int i = 1; i < std::min(options.threads, static_cast<int>(jobs.size())); ++i) pool.emplace_back(work);
     work();
   }
   if (error) std::rethrow_exception(error);
@@ -301,7 +292,7 @@ DemoData make_demo_data(const fs::path& output_dir, const DemoOptions& options) 
   fs::create_directories(data.gallery_videos);
   const std::string vocabulary = vocabulary_text();
   data.vocabulary_size = std::count(vocabulary.begin(), vocabulary.end(), '\n');
-  write_text(output_dir / "vocab.txt", vocabulary);
+  io::write_atomically(output_dir / "vocab.txt", vocabulary);
 
   std::vector<Job> jobs;
   plan_split("train", 1, options.videos, data.videos, data.train, options, jobs);

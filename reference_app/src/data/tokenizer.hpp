@@ -32,6 +32,9 @@ class Vocabulary {
   /// One line per token that the file gives twice, with the file's name.
   [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
 
+  /// True if every text has the same ids in both.
+  friend bool operator==(const Vocabulary& a, const Vocabulary& b) { return a.size_ == b.size_ && a.ids_ == b.ids_; }
+
   static constexpr std::array<std::string_view, 5> special_tokens = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
 
  private:

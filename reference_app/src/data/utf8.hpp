@@ -52,10 +52,17 @@ inline constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 /// A text file as it is.
 /// throws  content_error if it cannot be read
 [[nodiscard]] inline std::string read_text(const std::filesystem::path& file) {
-  if (!std::filesystem::is_regular_file(file)) throw content_error(file.string() + ": no such file");
+  std::error_code error;
+  const auto status = std::filesystem::status(file, error);
+  if (status.type() == std::filesystem::file_type::not_found) throw content_error(file.string() + ": no such file");
+  if (!error && !std::filesystem::is_regular_file(status)) {
+    throw content_error(file.string() + ": no regular file (a folder or a pipe); give a file");
+  }
   std::ifstream in(file, std::ios::binary);
   std::string text{std::istreambuf_iterator<char>(in), {}};
-  if (!in.good() && !in.eof()) throw content_error(file.string() + ": cannot be read");
+  if (error || (!in.good() && !in.eof())) {
+    throw content_error(file.string() + ": cannot be read; check its permissions");
+  }
   return text;
 }
 

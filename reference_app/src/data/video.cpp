@@ -83,6 +83,13 @@ class Decoder {
   }
   [[nodiscard]] std::int64_t errors() const { return errors_; }
   [[nodiscard]] const std::string& first_error() const { return first_error_; }
+  /// What libav returned or logged as an error, or the mark on a packet that the container calls corrupt. Much damage
+  /// shows here only: decoders conceal it, and a cut file may just end.
+  [[nodiscard]] std::string complaint() const {
+    if (!first_error_.empty()) return first_error_;
+    if (!log_.first_error().empty()) return log_.first_error();
+    return corrupt_packets_ ? "packets are marked corrupt" : "";
+  }
   [[nodiscard]] content_error fault(const std::string& what) const {
     const std::string& said = !first_error_.empty() ? first_error_ : log_.first_error();
     return content_error(file_.string() + ": " + what + (said.empty() ? "" : " (libav: " + said + ")"));
@@ -105,7 +112,7 @@ class Decoder {
   av::CodecPtr codec_;
   av::PacketPtr packet_;
   int index_ = -1;
-  bool draining_ = false;
+  bool draining_ = false, corrupt_packets_ = false;
   std::int64_t errors_ = 0;
   std::string first_error_;
 };
@@ -176,6 +183,7 @@ bool Decoder::feed() {
       return true;
     }
     const bool ours = packet_->stream_index == index_;
+    corrupt_packets_ = corrupt_packets_ || (ours && (packet_->flags & AV_PKT_FLAG_CORRUPT) != 0);
     const int sent = ours ? avcodec_send_packet(codec_.get(), packet_.get()) : 0;
     av_packet_unref(packet_.get());
     if (!ours) continue;
@@ -247,6 +255,7 @@ void note_size(const AVFrame& frame, VideoInfo& info) {
 void finish(const Decoder& decoder, VideoInfo& info) {
   info.decode_errors = decoder.errors();
   info.first_error = decoder.first_error();
+  info.complaint = decoder.complaint();
   if (info.pts.empty()) throw decoder.fault("no frame could be decoded");
   const AVRational average = decoder.stream().avg_frame_rate;
   const AVRational rate = average.num > 0 && average.den > 0 ? average : decoder.average_rate();

@@ -35,6 +35,7 @@ struct VideoInfo {
   double average_fps = 0;
   std::int64_t decode_errors = 0;              ///< errors that libav returned; above 0: the file is damaged
   std::string first_error;                     ///< libav's words for the first of them
+  std::string complaint;                       ///< libav's first word about broken data, concealed or not; empty: none
   std::vector<std::array<int, 2>> sizes_seen;  ///< stored sizes in order of appearance
 
   [[nodiscard]] std::size_t frames() const { return pts.size(); }

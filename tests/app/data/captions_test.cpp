@@ -1,6 +1,7 @@
 #include "data/captions.hpp"
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <string>
@@ -135,6 +136,19 @@ TEST_SUITE("data/captions") {
     const std::string several = message_of<content_error>([&] { (void)clips.find("c"); });
     CHECK(has(several, "c.mp4, c.webm"));
     CHECK(clips.files().size() == 6);
+  }
+
+  TEST_CASE("links in a circle and links to nothing are no clips, and a pipe is no caption file") {
+    const TempFolder folder;
+    folder.write("a.mp4", "x");
+    fs::create_symlink("b.mp4", folder.path() / "b.mp4");
+    fs::create_symlink("nowhere", folder.path() / "c.mp4");
+    const data::ClipFolder clips(folder.path());
+    CHECK(clips.files().size() == 1);
+    CHECK(!clips.find("b").has_value());
+    REQUIRE(mkfifo((folder.path() / "t.jsonl").c_str(), 0600) == 0);
+    const auto read = [&] { (void)data::read_captions(folder.path() / "t.jsonl"); };
+    CHECK(has(message_of<content_error>(read), "no regular file"));
   }
 
   TEST_CASE("a name that leaves the folder is refused, as is a link that does") {

@@ -316,6 +316,25 @@ TEST_SUITE("data/video") {
     CHECK(damaged > 0);
   }
 
+  TEST_CASE("damage that a decoder conceals, or that only shows as an early end, is told as well") {
+    const TempFolder folder;
+    data::write_h264(folder.path() / "whole.mp4", counted_frames(20));
+    CHECK(data::probe(folder.path() / "whole.mp4").complaint.empty());
+    std::string hurt = bytes_of(folder.path() / "whole.mp4");
+    hurt[hurt.size() / 3] = static_cast<char>(hurt[hurt.size() / 3] ^ 0x55);  // inside the coded pictures
+    const auto concealed = data::probe(folder.write("hurt.mp4", hurt));
+    CHECK(concealed.frames() > 0);
+    CHECK(!concealed.complaint.empty());
+    data::H264Options matroska;
+    matroska.container = "matroska";
+    data::write_h264(folder.path() / "whole.mkv", counted_frames(20), matroska);
+    const std::string whole = bytes_of(folder.path() / "whole.mkv");
+    CHECK(data::probe(folder.path() / "whole.mkv").complaint.empty());
+    const auto cut = data::probe(folder.write("cut.mkv", whole.substr(0, whole.size() * 9 / 10)));
+    CHECK(cut.decode_errors == 0);  // libav returns none
+    CHECK(!cut.complaint.empty());
+  }
+
   TEST_CASE("a still picture and an animation are read like videos") {
     const TempFolder folder;
     const std::string pgm =
