@@ -13,8 +13,10 @@ namespace clipbert::config::detail {
 /// A value as a message shows it: JSON, cut to one short line.
 [[nodiscard]] std::string shown(const Json& json);
 [[nodiscard]] std::string number_text(double value);
-/// "in [0, 1)" and the like; empty without bounds.
+/// "in [0, 1)", "at least 1" and the like; empty without bounds.
 [[nodiscard]] std::string range_text(const Rule& rule);
+/// "a number in [0, 1)", "a number of at least 1" and the like.
+[[nodiscard]] std::string with_range(const std::string& kind, const Rule& rule);
 [[nodiscard]] std::string choices_text(const Rule& rule);
 [[nodiscard]] bool in_range(double value, const Rule& rule);
 /// True if the whole of `text` is one finite number.
@@ -48,14 +50,12 @@ struct Codec<bool> {
 template <>
 struct Codec<std::int64_t> {
   static constexpr Shape shape = Shape::number;
-  static std::string type(const Rule& rule) {
-    const auto range = range_text(rule);
-    return range.empty() ? "a whole number" : "a whole number " + range;
-  }
+  static std::string type(const Rule& rule) { return with_range("a whole number", rule); }
   static void read(const Json& json, std::int64_t& out, const Rule& rule, const std::string& path, Faults& faults) {
     if (!json.is_number_integer()) return wrong_type(json, type(rule), path, faults);
-    if (json.is_number_unsigned() && json.get<std::uint64_t>() > std::uint64_t{1} << 62)
-      return faults.add(path, "is too large: " + shown(json));
+    const auto most = static_cast<std::uint64_t>(rule.any_size ? std::int64_t{1} << 62 : largest_count);
+    if (json.is_number_unsigned() && json.get<std::uint64_t>() > most)
+      return faults.add(path, "is too large: " + shown(json) + "; at most " + std::to_string(most));
     check_range(json.get<double>(), json, rule, path, faults);
     out = json.get<std::int64_t>();
   }
@@ -65,10 +65,7 @@ struct Codec<std::int64_t> {
 template <>
 struct Codec<double> {
   static constexpr Shape shape = Shape::number;
-  static std::string type(const Rule& rule) {
-    const auto range = range_text(rule);
-    return range.empty() ? "a number" : "a number " + range;
-  }
+  static std::string type(const Rule& rule) { return with_range("a number", rule); }
   static void read(const Json& json, double& out, const Rule& rule, const std::string& path, Faults& faults) {
     if (!json.is_number()) return wrong_type(json, type(rule), path, faults);
     check_range(json.get<double>(), json, rule, path, faults);

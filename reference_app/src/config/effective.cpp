@@ -30,6 +30,7 @@ std::optional<fs::path> locate(const std::string& value, const std::string& fold
 
 void check_path(std::string& value, PathKind kind, const Config& config, const std::string& top, const std::string& at,
                 Faults& faults) {
+  if (value.empty()) return faults.add(at, "is empty; give a path, or null to unset it");
   const auto given = config.given.find(top);
   const bool from_flag = given != config.given.end() && given->second == Source::flag;
   const auto found = locate(value, config.folder, from_flag);

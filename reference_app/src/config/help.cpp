@@ -21,7 +21,8 @@ std::string listing(const Config& config) {
     const std::string name(key.name);
     const auto given = config.given.find(name);
     const auto value = key.write(config);
-    text += padded(name, 28) + (value.is_null() ? "unset: " + std::string(key.fallback) : value.dump());
+    text += padded(name, 28) + (value.is_null() ? "unset: " + std::string(key.fallback)
+                                                : value.dump(-1, ' ', false, Json::error_handler_t::replace));
     if (given != config.given.end()) text += given->second == Source::flag ? "  (flag)" : "  (file)";
     text += '\n';
   }

@@ -35,7 +35,8 @@ std::vector<Key<Config>> config_keys() {
   add(&C::tokenizer_dir, "tokenizer_dir", "folder that holds vocab.txt", {}, "none", folder);
   add(&C::output_dir, "output_dir", "folder for checkpoints, states and logs", {}, "none");
   add(&C::max_txt_len, "max_txt_len", "tokens of a caption, [CLS] and [SEP] included", {.low = 2});
-  add(&C::max_img_size, "max_img_size", "pixels of the longer side; the shorter is padded with zeros", {.low = 64});
+  add(&C::max_img_size, "max_img_size", "pixels of the longer side; the shorter is padded with zeros",
+      {.low = 64, .high = 16384});
   add(&C::img_pixel_mean, "img_pixel_mean", "mean of R, G, B that is subtracted", {.least = 3, .most = 3});
   add(&C::img_pixel_std, "img_pixel_std", "R, G, B are divided by it",
       {.low = 0, .above_low = true, .least = 3, .most = 3});
@@ -88,7 +89,7 @@ std::vector<Key<Config>> config_keys() {
       {.low = 0, .high = 1, .above_low = true});
   add(&C::loss_type, "loss_type", "ce: cross entropy, rank: margin ranking", one_of({"ce", "rank"}));
   add(&C::margin, "margin", "margin of the rank loss, in probability", not_negative);
-  add(&C::seed, "seed", "of weights, order, frames and dropout", not_negative);
+  add(&C::seed, "seed", "of weights, order, frames and dropout", {.low = 0, .any_size = true});
   add(&C::accumulate, "accumulate", "gradients of the micro batches are summed, as in the original, or averaged",
       one_of({"sum", "mean"}));
   add(&C::original_init_step, "original_init_step", "1: takes the original's zero-gradient step first");
@@ -151,10 +152,10 @@ std::vector<Key<Config>> config_keys() {
   add(&C::keep_checkpoints, "keep_checkpoints", "newest checkpoints that are kept, besides the best", count);
   add(&C::best_metric, "best_metric", "the validation metric that decides which checkpoint is best");
   add(&C::dry_run, "dry_run", "1: checks everything, prints the effective settings, ends");
-  add(&C::profile, "profile", "1: times the parts of a step");
+  add(&C::profile, "profile", "recorded; the parts of a step are timed in every run");
   add(&C::inject_nan_every, "inject_nan_every",
       "writes a NaN gradient each so many steps, to try overflow handling; 0: off", count_or_off);
-  add(&C::debug, "debug", "1: more output, ends each loop early");
+  add(&C::debug, "debug", "recorded, not used");
 
   section = "inference";
   add(&C::do_inference, "do_inference", "1: an evaluation run");

@@ -96,7 +96,9 @@ Loaded merge(const Document& document, const std::string& name, const std::strin
   const bool file_is_sound = faults.all().empty();
   for (const auto& fault : flag_faults.all()) faults.add(fault);
   if (faults.all().empty()) detail::check_contradictions(config, faults);
-  faults.raise(file_is_sound && !flag_faults.all().empty() ? "flags" : name);
+  const bool flags_are_sound = flag_faults.all().empty();
+  const bool contradiction = file_is_sound && flags_are_sound && !words.empty() && name != "flags";
+  faults.raise(contradiction ? name + " with flags" : file_is_sound && !flags_are_sound ? "flags" : name);
   for (const auto& line : detail::idle_keys(config)) loaded.warnings.push_back(name + ": " + line);
   return loaded;
 }

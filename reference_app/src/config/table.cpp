@@ -35,9 +35,14 @@ std::string range_text(const Rule& rule) {
     out = std::string("in ") + (rule.above_low ? "(" : "[") + text(rule.low) + ", " + text(rule.high) +
           (rule.below_high ? ")" : "]");
   else if (std::isfinite(rule.low))
-    out = (rule.above_low ? "above " : "of at least ") + text(rule.low);
+    out = (rule.above_low ? "above " : "at least ") + text(rule.low);
   if (std::isfinite(rule.also)) out += " or " + text(rule.also);
   return out;
+}
+
+std::string with_range(const std::string& kind, const Rule& rule) {
+  const auto range = range_text(rule);
+  return kind + (range.empty() ? "" : range.starts_with("at least") ? " of " : " ") + range;
 }
 
 std::string choices_text(const Rule& rule) {

@@ -12,6 +12,9 @@
 
 namespace clipbert::config {
 
+/// The largest count that a key or a flag takes: products of a few of them are checked where they are made.
+inline constexpr std::int64_t largest_count = (std::int64_t{1} << 31) - 1;
+
 /// What a value must keep to besides its type.
 struct Rule {
   double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
@@ -21,6 +24,7 @@ struct Rule {
   std::vector<std::string_view> choices = {};
   bool any_case = false;  ///< of a choice; the spelling in `choices` is stored
   bool device = false;    ///< cpu, cuda or cuda:N
+  bool any_size = false;  ///< a whole number above largest_count is taken too
 };
 
 /// How the words behind a flag become a value.

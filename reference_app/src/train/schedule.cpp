@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "config/errors.hpp"
+#include "config/table.hpp"
 
 namespace clipbert::train {
 
@@ -30,17 +31,35 @@ double scheduled_rate(std::int64_t step, std::string_view kind, double base, std
   return rate > 0 ? rate : 1e-8;
 }
 
+namespace {
+
+/// A product that fits all later arithmetic with it.
+std::int64_t product(std::initializer_list<std::int64_t> factors, const char* what) {
+  constexpr std::int64_t most = std::int64_t{1} << 40;
+  std::int64_t out = 1;
+  for (const auto factor : factors) {
+    if (__builtin_mul_overflow(out, factor, &out) || out > most)
+      throw usage_error(std::string("there are too many ") + what + "; lower train_batch_size, " +
+                        "gradient_accumulation_steps or max_n_example_per_group");
+  }
+  return out;
+}
+
+}  // namespace
+
 RunPlan run_plan(const RunSize& size) {
   RunPlan plan;
-  plan.total_n_examples = size.n_groups * size.per_group;
-  plan.total_train_batch_size = size.n_procs * size.batch * size.accumulation * size.per_group;
+  plan.total_n_examples = product({size.n_groups, size.per_group}, "examples of the training set");
+  plan.total_train_batch_size =
+      product({size.n_procs, size.batch, size.accumulation, size.per_group}, "examples of a step");
   if (plan.total_n_examples <= 0 || plan.total_train_batch_size <= 0)
     throw content_error("there is nothing to train on: the training set has no example");
-  plan.num_train_steps =
-      size.max_steps > 0
-          ? size.max_steps
-          : static_cast<std::int64_t>(std::ceil(size.epochs * static_cast<double>(plan.total_n_examples) /
-                                                static_cast<double>(plan.total_train_batch_size)));
+  const double steps_of_epochs = std::ceil(size.epochs * static_cast<double>(plan.total_n_examples) /
+                                           static_cast<double>(plan.total_train_batch_size));
+  if (size.max_steps <= 0 && !(steps_of_epochs <= static_cast<double>(config::largest_count)))
+    throw usage_error("num_train_epochs makes more than " + std::to_string(config::largest_count) +
+                      " steps; lower it, or set max_train_steps");
+  plan.num_train_steps = size.max_steps > 0 ? size.max_steps : static_cast<std::int64_t>(steps_of_epochs);
   const auto steps = static_cast<double>(plan.num_train_steps);
   plan.valid_steps = static_cast<std::int64_t>(std::ceil(steps / static_cast<double>(size.num_valid) /
                                                          static_cast<double>(size.min_valid_steps))) *

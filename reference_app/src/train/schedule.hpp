@@ -43,7 +43,7 @@ struct RunSize {
   std::int64_t max_steps = 0;  ///< instead of epochs; 0: off
 };
 
-/// throws  content_error if there is no example
+/// throws  content_error if there is no example, usage_error if the counts multiply to more than a run can have
 [[nodiscard]] RunPlan run_plan(const RunSize& size);
 [[nodiscard]] RunPlan run_plan(const config::Config& config, std::int64_t n_groups, std::int64_t n_procs = 1);
 

@@ -132,6 +132,14 @@ TEST_SUITE("config/load") {
       CHECK_MESSAGE(has(message, part), message);
   }
 
+  TEST_CASE("a count that is larger than any run's is refused, a seed is not") {
+    CHECK(has(refusal(R"({"train_batch_size": 2147483648})"), "train_batch_size (line 1) is too large: 2147483648"));
+    CHECK(has(refusal(R"({"seed": 9223372036854775807})"), "seed (line 1) is too large"));
+    CHECK(with(R"({"seed": 4611686018427387904})").seed == std::int64_t{1} << 62);
+    CHECK(with(R"({"train_batch_size": 2147483647})").train_batch_size == 2147483647);
+    CHECK(has(refusal(R"({"train_batch_size": 0})"), "train_batch_size (line 1) must be at least 1, not 0"));
+  }
+
   TEST_CASE("ranges and choices are checked, each with what is allowed") {
     for (const auto* text : {R"({"warmup_ratio": 1.1})",
                              R"({"warmup_ratio": -0.1})",

@@ -66,6 +66,17 @@ TEST_SUITE("schedule/plan") {
     CHECK_THROWS_AS(static_cast<void>(run_plan(config, 0)), clipbert::content_error);
   }
 
+  TEST_CASE("counts that multiply to more than a run can have are refused, not wrapped around") {
+    Config config;
+    config.train_batch_size = config.gradient_accumulation_steps = 2147483647;
+    CHECK_THROWS_AS(static_cast<void>(run_plan(config, 1000)), clipbert::usage_error);
+    config = {};
+    config.num_train_epochs = 1e300;
+    CHECK_THROWS_AS(static_cast<void>(run_plan(config, 1000)), clipbert::usage_error);
+    config.max_train_steps = 9;
+    CHECK(run_plan(config, 1000).num_train_steps == 9);
+  }
+
   TEST_CASE("the running loss starts at the first value, smooths, and continues from a saved one") {
     RunningLoss loss(0.5);
     CHECK_FALSE(loss.started());
