@@ -1,5 +1,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <csignal>
+#include <filesystem>
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -42,7 +44,12 @@ Json answer(Child& child, const std::string& level) {
   const std::string line = child.hear();
   if (!line.empty()) return Json::parse(line);
   const std::string what = "compare: the process of " + level + " ended early; its own message stands above";
-  switch (child.wait()) {
+  const int code = child.wait();
+  if (code > 128) {
+    throw std::runtime_error("compare: the process of " + level + " was ended by signal " + std::to_string(code - 128) +
+                             (code == 128 + SIGKILL ? "; often the system ends what takes too much memory" : ""));
+  }
+  switch (code) {
     case wrong_use:
       throw usage_error(what);
     case bad_content:
@@ -83,6 +90,11 @@ Json run_levels(const CompareFlags& flags, const Words& levels, const Words& key
   return out;
 }
 
+/// A number of a level's answer; JSON has no word for one that is not finite.
+std::string shown(const Json& value, double factor, int digits) {
+  return value.is_number() ? fixed(factor * value.get<double>(), digits) : "not finite";
+}
+
 void print_tables(const Json& levels) {
   std::vector<std::string> head{""};
   for (const auto& [level, facts] : levels.items()) head.push_back(level + " " + facts.at("dtype").get<std::string>());
@@ -97,7 +109,7 @@ void print_tables(const Json& levels) {
     }
     std::cout << table.text() << '\n';
   };
-  print("milliseconds a step", "seconds_per_step", [](const Json& v) { return fixed(1e3 * v.get<double>(), 1); });
+  print("milliseconds a step", "seconds_per_step", [](const Json& v) { return shown(v, 1e3, 1); });
   print("memory", "bytes", [](const Json& v) { return megabytes(v.get<std::int64_t>()); });
   head[0] = "loss";
   Table losses(head);
@@ -105,13 +117,12 @@ void print_tables(const Json& levels) {
   for (std::size_t i = 0; i < steps;
        i = i + 1 == steps ? steps : std::min(i + std::max<std::size_t>(1, steps / 8), steps - 1)) {
     std::vector<std::string> row{"  step " + std::to_string(i + 1)};
-    for (const auto& [level, facts] : levels.items())
-      row.push_back(fixed(facts.at("loss").at("curve")[i].get<double>(), 4));
+    for (const auto& [level, facts] : levels.items()) row.push_back(shown(facts.at("loss").at("curve")[i], 1, 4));
     losses.row(std::move(row));
   }
   std::cout << losses.text() << '\n';
   if (!levels.begin().value().at("final").empty()) {
-    print("validation after the last step", "final", [](const Json& v) { return fixed(v.get<double>(), 4); });
+    print("validation after the last step", "final", [](const Json& v) { return shown(v, 1, 4); });
   }
 }
 
@@ -122,9 +133,11 @@ int compare(const Words& words) {
                "compare");
   CompareFlags flags;
   app.add_option("--config", flags.file, "JSON file of settings")->required()->type_name("FILE");
-  app.add_option("--steps", flags.steps, "count of optimizer steps")->capture_default_str();
+  app.add_option("--steps", flags.steps, "count of optimizer steps")->check(whole_number(1))->capture_default_str();
   app.add_option("--levels", flags.levels, "opt levels, with commas")->capture_default_str();
-  app.add_option("--turn", flags.turn, "steps of one level before the next has its turn")->capture_default_str();
+  app.add_option("--turn", flags.turn, "steps of one level before the next has its turn")
+      ->check(whole_number(1))
+      ->capture_default_str();
   app.add_flag("--json", flags.json, "print JSON");
   app.footer(
       "\nEvery config key is a flag too (`clipbert train --help`).\n"
@@ -132,12 +145,18 @@ int compare(const Words& words) {
       "backward pass; peak_rss is the whole process.\n");
   const auto split = split_words(app, words);
   if (!parse_flags(app, split.fixed)) return done;
-  if (flags.steps < 1 || flags.turn < 1) throw usage_error("compare: --steps and --turn must be at least 1");
-  const Words levels = split_levels(flags.levels);
-  for (const auto& level : levels) {  // all levels and keys are checked before any process starts
+  std::error_code error;
+  if (std::filesystem::exists(flags.file, error) && !std::filesystem::is_regular_file(flags.file, error))
+    throw usage_error("compare: config " + flags.file +
+                      " is no regular file; every level reads it, so a pipe is not enough");
+  Words levels = split_levels(flags.levels);
+  for (auto& level : levels) {  // all levels and keys are checked before any process starts
     Words keys = split.keys;
     keys.push_back("--opt_level=" + level);
-    static_cast<void>(config::load(flags.file, keys));
+    level = config::load(flags.file, keys).config.opt_level.value();
+  }
+  for (const auto& level : levels) {
+    if (std::ranges::count(levels, level) > 1) throw usage_error("compare: --levels has " + level + " twice; keep one");
   }
   const Json result = run_levels(flags, levels, split.keys);
   if (flags.json) {

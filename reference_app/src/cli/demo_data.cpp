@@ -1,13 +1,14 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "cli/flags.hpp"
 #include "cli/frame.hpp"
+#include "cli/run_folder.hpp"
 #include "cli/signals.hpp"
 #include "cli/table.hpp"
-#include "config/errors.hpp"
 #include "data/demo.hpp"
 #include "log/console.hpp"
 
@@ -42,15 +43,19 @@ int demo_data(const Words& words) {
   options.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   bool json = false;
   app.add_option("--output_dir", folder, "folder to write into; what is there already is kept")->required();
-  app.add_option("--videos", options.videos, "count of training videos")->capture_default_str();
-  app.add_option("--gallery", options.gallery, "count of unseen videos, one caption each")->capture_default_str();
-  app.add_option("--val", options.val, "count of validation videos")->capture_default_str();
-  app.add_option("--shapes", options.shapes, "count of shapes, up to 6")->capture_default_str();
-  app.add_option("--seed", options.seed, "seed of all that is random")->capture_default_str();
-  app.add_option("--threads", options.threads, "threads that render and encode")->capture_default_str();
+  const auto count = [&](const char* name, auto& value, const char* help, std::int64_t least, std::int64_t most) {
+    app.add_option(name, value, help)->check(whole_number(least, most))->capture_default_str();
+  };
+  constexpr std::int64_t most_videos = 1'000'000;
+  count("--videos", options.videos, "count of training videos", 1, most_videos);
+  count("--gallery", options.gallery, "count of unseen videos, one caption each", 0, most_videos);
+  count("--val", options.val, "count of validation videos", 0, most_videos);
+  count("--shapes", options.shapes, "count of shapes, up to 6", 1, 6);
+  count("--seed", options.seed, "seed of all that is random", 0, std::numeric_limits<std::int64_t>::max());
+  count("--threads", options.threads, "threads that render and encode", 1, 1024);
   app.add_flag("--json", json, "print JSON");
   if (!parse_flags(app, words)) return done;
-  if (options.threads < 1) throw usage_error("demo-data: --threads must be at least 1");
+  const RunLock lock(folder);
 
   const StopSignals signals;
   StopWatcher watcher;

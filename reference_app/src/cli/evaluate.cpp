@@ -67,9 +67,50 @@ config::Loaded run_settings(const std::string& output_dir, const Words& flags) {
   return loaded;
 }
 
+namespace {
+
+/// Encodes all videos and says which cannot be read or are damaged.
+/// throws  content_error if more than max_bad_videos cannot be read
+eval::GalleryFeatures encode_all(TrainedModel& trained, const std::shared_ptr<const data::VideoSet>& videos) {
+  const auto& c = trained.settings.config;
+  expect_memory(scoring_clips(c), std::min(c.inference_batch_size, static_cast<std::int64_t>(videos->size())),
+                "the frames of a batch");
+  Gallery gallery(videos, decode_threads(c));
+  auto features = encode(trained, gallery);
+  for (const auto& video : features.unreadable) {
+    std::cerr << "warning: " << video.name << " cannot be read and scores 0: " << video.reason << '\n';
+  }
+  for (const auto& video : videos->damaged()) {
+    std::cerr << "warning: " << video.clip << " is damaged, what can be read of it is used: " << video.reason << '\n';
+  }
+  const auto bad = features.unreadable.size();
+  if (static_cast<double>(bad) <= c.max_bad_videos * static_cast<double>(videos->size())) return features;
+  throw content_error(std::to_string(bad) + " of " + std::to_string(videos->size()) +
+                      " videos cannot be read, more than max_bad_videos " + number(c.max_bad_videos) +
+                      "; the first is " + features.unreadable.front().name + ": " + features.unreadable.front().reason);
+}
+
+/// Writes the result files. -> their folder
+fs::path write_results(const TrainedModel& trained, const config::Config& asked, const eval::ScoreMatrix& matrix,
+                       const Json& scores) {
+  const fs::path folder = results_folder(trained);
+  fs::create_directories(folder);
+  write(folder / "results.json", eval::results_json(matrix), -1);
+  write(folder / "scores.json", scores);
+  const Json all = config::to_json(asked);
+  Json raw = Json::object();
+  for (const auto& [key, source] : asked.given) raw[key] = all.at(key);
+  write(folder / "raw_args.json", raw);
+  write(folder / "merged_args.json", config::to_json(trained.settings.config));
+  return folder;
+}
+
+}  // namespace
+
 int evaluate_run(const Words& flags, bool json) {
   const config::Loaded asked = config::load(std::nullopt, flags);
-  if (!asked.config.output_dir) throw usage_error("eval: output_dir is not set; give the folder of a run");
+  if (asked.config.output_dir.value_or("").empty())
+    throw usage_error("eval: output_dir is not set; give the folder of a run");
   auto loaded = run_settings(*asked.config.output_dir, flags);
   for (const char* key : {"inference_txt_db", "inference_img_db"}) {
     if (!config::is_given(asked.config, key)) throw usage_error(std::string("eval: ") + key + " is not set");
@@ -80,35 +121,16 @@ int evaluate_run(const Words& flags, bool json) {
 
   const auto captions = data::read_good_captions(*c.inference_txt_db);
   if (const auto report = captions.warning_report(); !report.empty()) std::cerr << "warning: " << report << '\n';
+  const auto texts = texts_of(captions);
+  if (const auto cut = cut_texts(*trained.tokenizer, texts, c.max_txt_len); !cut.empty())
+    std::cerr << "warning: " << cut << '\n';
   const auto videos = std::make_shared<const data::VideoSet>(
       data::distinct_clips(captions.records), data::ClipFolder(*c.inference_img_db),
       data::VideoSetOptions{.clips = scoring_clips(c), .cache_bytes = 0, .max_bad_videos = c.max_bad_videos});
-  Gallery gallery(videos, decode_threads(c));
-  const auto features = encode(trained, gallery);
-  for (const auto& video : features.unreadable) {
-    std::cerr << "warning: " << video.name << " cannot be read and scores 0: " << video.reason << '\n';
-  }
-  if (static_cast<double>(features.unreadable.size()) > c.max_bad_videos * static_cast<double>(videos->size())) {
-    throw content_error(std::to_string(features.unreadable.size()) + " of " + std::to_string(videos->size()) +
-                        " videos cannot be read, more than max_bad_videos " + number(c.max_bad_videos) +
-                        "; the first is " + features.unreadable.front().name + ": " +
-                        features.unreadable.front().reason);
-  }
-  std::vector<std::string> texts;
-  for (const auto& caption : captions.records) texts.push_back(caption.text);
-  const auto matrix = score(trained, texts, features);
+  const auto matrix = score(trained, texts, encode_all(trained, videos));
   const auto retrieval = metrics_of(matrix, captions.records);
-
-  const fs::path folder = results_folder(trained);
-  fs::create_directories(folder);
-  write(folder / "results.json", eval::results_json(matrix), -1);
   Json scores = eval::to_json(retrieval);
-  write(folder / "scores.json", scores);
-  const Json all = config::to_json(asked.config);
-  Json raw = Json::object();
-  for (const auto& [key, source] : asked.config.given) raw[key] = all.at(key);
-  write(folder / "raw_args.json", raw);
-  write(folder / "merged_args.json", config::to_json(c));
+  const fs::path folder = write_results(trained, asked.config, matrix, scores);
   if (json) {
     scores["step"] = trained.step;
     scores["n_clips"] = c.inference_n_clips;

@@ -3,10 +3,10 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <iostream>
 
 #include "config/errors.hpp"
-#include "config/table.hpp"
 
 namespace clipbert::cli {
 namespace {
@@ -70,6 +70,17 @@ bool parse_flags(CLI::App& app, const Words& words, const std::vector<std::strin
   const auto left = app.remaining();
   if (!left.empty()) throw usage_error(app.get_name() + ": unexpected word '" + left.front() + "'" + ask);
   return true;
+}
+
+CLI::Validator whole_number(std::int64_t least, std::int64_t most) {
+  return {[least, most](std::string& word) -> std::string {
+            std::int64_t value = 0;
+            const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+            if (error == std::errc() && end == word.data() + word.size() && value >= least && value <= most) return {};
+            return "must be a whole number from " + std::to_string(least) + " to " + std::to_string(most) + ", not " +
+                   word;
+          },
+          ""};
 }
 
 SplitWords split_words(const CLI::App& app, const Words& words) {

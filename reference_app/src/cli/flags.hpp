@@ -1,14 +1,17 @@
 /// Fixed flags of the commands, through CLI11, with the program's own rules: dashes equal underscores, an unknown flag
 /// is answered with the nearest known one, errors are usage_error.
 #pragma once
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "cli/frame.hpp"
+#include "config/table.hpp"
 
 namespace CLI {
 class App;
-}
+class Validator;
+}  // namespace CLI
 
 namespace clipbert::cli {
 
@@ -22,6 +25,9 @@ namespace clipbert::cli {
 /// `more_flags`  names of flags that the command takes besides (only for the nearest name)
 /// throws        usage_error
 [[nodiscard]] bool parse_flags(CLI::App& app, const Words& words, const std::vector<std::string>& more_flags = {});
+
+/// A check for a flag that is a count: a whole number from `least` to `most`.
+[[nodiscard]] CLI::Validator whole_number(std::int64_t least, std::int64_t most = config::largest_count);
 
 /// The words of a command line that takes config keys besides its own flags.
 struct SplitWords {

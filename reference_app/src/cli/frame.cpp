@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <iostream>
 #include <new>
 #include <string_view>
@@ -64,6 +66,9 @@ int dispatch(const Words& words) {
                     "; `clipbert --help` lists the commands");
 }
 
+constexpr std::string_view out_of_memory =
+    "out of memory; smaller batches, fewer clips or frames, or a smaller max_img_size need less";
+
 /// Errors are one line: what comes after it in a message (LibTorch adds a stack trace) is for debuggers.
 int fail(int code, std::string_view message) {
   message = message.substr(0, message.find('\n'));
@@ -77,6 +82,7 @@ int fail(int code, std::string_view message) {
 int run(const Words& words) noexcept {
   try {
     train::keep_freed_memory();
+    std::signal(SIGXFSZ, SIG_IGN);  // a file that grows over a limit is an error of its write, not a crash
     const int code = dispatch(words);
     std::cout.flush();
     if (!std::cout) return fail(other_failure, "standard output cannot be written to; give it a place with free space");
@@ -87,14 +93,15 @@ int run(const Words& words) noexcept {
     return fail(bad_content, e.what());
   } catch (const diverged_error& e) {
     return fail(diverged, e.what());
+  } catch (const std::filesystem::filesystem_error& e) {
+    return fail(bad_content, e.path1().string() + (e.path2().empty() ? "" : " -> " + e.path2().string()) + ": " +
+                                 e.code().message() + "; check the path, its permissions and the free space");
   } catch (const std::bad_alloc&) {
-    return fail(other_failure,
-                "out of memory; a smaller train_batch_size, inference_batch_size or max_img_size needs less");
+    return fail(other_failure, out_of_memory);
   } catch (const c10::Error& e) {
     const std::string_view text = e.what_without_backtrace();
     if (text.find("not enough memory") != text.npos || text.find("out of memory") != text.npos) {
-      return fail(other_failure,
-                  "out of memory; a smaller train_batch_size, inference_batch_size or max_img_size needs less");
+      return fail(other_failure, out_of_memory);
     }
     return fail(other_failure, "LibTorch: " + std::string(text));
   } catch (const std::exception& e) {

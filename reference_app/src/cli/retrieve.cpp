@@ -66,6 +66,24 @@ eval::Captions tokenized(const data::Tokenizer& tokenizer, const std::vector<std
   return out;
 }
 
+std::vector<std::string> texts_of(const data::CaptionFile& captions) {
+  std::vector<std::string> texts;
+  for (const auto& caption : captions.records) texts.push_back(caption.text);
+  return texts;
+}
+
+std::string cut_texts(const data::Tokenizer& tokenizer, const std::vector<std::string>& texts,
+                      std::int64_t max_txt_len) {
+  std::size_t count = 0;
+  std::string first;
+  for (const auto& text : texts) {
+    if (static_cast<std::int64_t>(tokenizer.encode(text).size()) > max_txt_len && count++ == 0) first = text;
+  }
+  if (count == 0) return {};
+  return std::to_string(count) + " of " + std::to_string(texts.size()) + " texts are cut to max_txt_len " +
+         std::to_string(max_txt_len) + " tokens; the first is \"" + first + "\"";
+}
+
 namespace {
 
 at::ScalarType low_type(const config::Config& c) { return *c.amp_dtype == "fp16" ? at::kHalf : at::kBFloat16; }

@@ -33,6 +33,13 @@ class Gallery : public eval::GallerySource {
 [[nodiscard]] eval::Captions tokenized(const data::Tokenizer& tokenizer, const std::vector<std::string>& texts,
                                        std::int64_t max_txt_len);
 
+/// The texts of a caption file, in its order.
+[[nodiscard]] std::vector<std::string> texts_of(const data::CaptionFile& captions);
+
+/// Which texts are longer than the model takes, as one line; empty if none is.
+[[nodiscard]] std::string cut_texts(const data::Tokenizer& tokenizer, const std::vector<std::string>& texts,
+                                    std::int64_t max_txt_len);
+
 /// A trained model with what it needs to score.
 struct TrainedModel {
   Settings settings;

@@ -41,7 +41,8 @@ std::string batch_line(const config::Config& c, const train::RunPlan& plan) {
 }
 
 std::string steps_line(const TrainingData& data) {
-  const double epochs = static_cast<double>(data.plan.num_train_steps * data.plan.total_train_batch_size) /
+  const double epochs = static_cast<double>(data.plan.num_train_steps) *
+                        static_cast<double>(data.plan.total_train_batch_size) /
                         static_cast<double>(data.plan.total_n_examples);
   return std::to_string(data.plan.num_train_steps) + " (" + fixed(epochs, 1) + " epochs), a state every " +
          std::to_string(data.save_steps);

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "cli/evaluate.hpp"
 #include "cli/flags.hpp"
@@ -47,17 +48,50 @@ TrainedModel open(const SearchFlags& flags) {
   return open_model(std::move(loaded), paths, {.step = step});
 }
 
-/// Every file of the folder but hidden ones; what is no video shows when it is opened.
-std::vector<std::string> files_in(const fs::path& folder) {
-  if (!fs::is_directory(folder)) {
-    throw usage_error("search: videos " + folder.string() + " is no folder (" + fs::absolute(folder).string() + ")");
+/// What can be known before any work is checked before it.
+void check_places(const SearchFlags& flags) {
+  std::error_code error;
+  if (!fs::is_directory(flags.videos, error)) {
+    throw usage_error("search: videos " + flags.videos + " is no folder (" + fs::absolute(flags.videos).string() + ")");
   }
+  if (flags.html.empty()) return;
+  const fs::path page = fs::absolute(flags.html);
+  if (fs::is_directory(page, error)) throw usage_error("search: html " + page.string() + " is a folder; name a file");
+  if (!fs::is_directory(page.parent_path(), error)) {
+    throw usage_error("search: html " + page.string() + " cannot be written: its folder is not there; make it first");
+  }
+}
+
+/// The files of a folder: those to open, and those that cannot be.
+struct Listing {
   std::vector<std::string> names;
-  for (const auto& file : data::ClipFolder(folder).files()) {
-    if (const auto name = file.filename().string(); !name.starts_with('.')) names.push_back(name);
+  std::vector<eval::Unreadable> refused;
+};
+
+/// Every file of the folder but hidden ones; what is no video shows when it is opened.
+Listing files_in(const data::ClipFolder& folder) {
+  std::set<std::string> all;
+  for (const auto& entry : fs::directory_iterator(folder.folder())) {
+    std::error_code error;
+    const auto name = entry.path().filename().string();
+    if (!name.starts_with('.') && !entry.is_directory(error)) all.insert(name);
   }
-  if (names.empty()) throw content_error("search: " + folder.string() + " holds no file");
-  return names;
+  Listing list;
+  for (const auto& name : all) {
+    try {
+      const auto file = folder.find(name);
+      if (file && file->filename() == name)
+        list.names.push_back(name);
+      else
+        list.refused.push_back({name, "no regular file, or a link to nothing"});
+    } catch (const content_error& e) {
+      list.refused.push_back({name, e.what()});
+    }
+  }
+  if (!list.names.empty()) return list;
+  std::string reasons;
+  for (const auto& one : list.refused) reasons += "; " + one.name + ": " + one.reason;
+  throw content_error("search: " + folder.folder().string() + " holds no file that can be read" + reasons);
 }
 
 std::string thumbnail(const fs::path& file) {
@@ -103,12 +137,15 @@ void write_page(const SearchFlags& flags, std::vector<Answer> answers, const std
   std::cerr << "page written to " << flags.html << '\n';
 }
 
-void print_json(const std::vector<Answer>& answers, const eval::GalleryFeatures& features) {
+void print_json(const std::vector<Answer>& answers, const eval::GalleryFeatures& features,
+                const std::vector<data::ClipNote>& damaged) {
   nlohmann::ordered_json out{{"videos", features.names.size()},
                              {"unreadable", nlohmann::ordered_json::array()},
+                             {"damaged", nlohmann::ordered_json::array()},
                              {"queries", nlohmann::ordered_json::array()}};
   for (const auto& video : features.unreadable)
     out["unreadable"].push_back({{"video", video.name}, {"reason", video.reason}});
+  for (const auto& video : damaged) out["damaged"].push_back({{"video", video.clip}, {"reason", video.reason}});
   for (const auto& answer : answers) {
     nlohmann::ordered_json hits = nlohmann::ordered_json::array();
     for (std::size_t i = 0; i < answer.hits.size(); ++i) {
@@ -132,6 +169,31 @@ void print_table(const std::vector<Answer>& answers) {
   }
 }
 
+/// What a search knows of its videos.
+struct Found {
+  eval::GalleryFeatures features;
+  std::vector<data::ClipNote> damaged;
+};
+
+/// Encodes the files of a folder and says which cannot be read or are damaged.
+Found encode_files(TrainedModel& trained, const data::ClipFolder& folder) {
+  Listing files = files_in(folder);
+  const auto& c = trained.settings.config;
+  const auto videos = std::make_shared<const data::VideoSet>(
+      std::move(files.names), folder,
+      data::VideoSetOptions{.clips = scoring_clips(c), .cache_bytes = 0, .max_bad_videos = 1.0});
+  expect_memory(scoring_clips(c), std::min(c.inference_batch_size, static_cast<std::int64_t>(videos->size())),
+                "the frames of a batch");
+  Gallery gallery(videos, decode_threads(c));
+  Found found{.features = encode(trained, gallery), .damaged = videos->damaged()};
+  std::ranges::move(files.refused, std::back_inserter(found.features.unreadable));
+  for (const auto& video : found.features.unreadable)
+    std::cerr << "skipped " << video.name << ": " << video.reason << '\n';
+  for (const auto& video : found.damaged)
+    std::cerr << "damaged " << video.clip << ": what can be read of it is searched (" << video.reason << ")\n";
+  return found;
+}
+
 }  // namespace
 
 int search(const Words& words) {
@@ -143,27 +205,28 @@ int search(const Words& words) {
       ->capture_default_str();
   app.add_option("--checkpoint", flags.checkpoint, "weights file (.safetensors), instead of a run");
   app.add_option("--config", flags.config, "settings that the weights were trained with, for --checkpoint");
-  app.add_option("--videos", flags.videos, "folder of video files")->required();
-  app.add_option("--top_k", flags.top_k, "count of videos shown for a query")->capture_default_str();
-  app.add_option("--inference_n_clips", flags.n_clips, "clips of each video, 0: as the run")->capture_default_str();
-  app.add_option("--num_threads", flags.threads, "threads, 0: all cores, -1: as the run")->capture_default_str();
+  app.add_option("--videos", flags.videos, "folder of video files; folders inside it are not searched")->required();
+  app.add_option("--top_k", flags.top_k, "count of videos shown for a query")
+      ->check(whole_number(1))
+      ->capture_default_str();
+  app.add_option("--inference_n_clips", flags.n_clips, "clips of each video, 0: as the run")
+      ->check(whole_number(0))
+      ->capture_default_str();
+  app.add_option("--num_threads", flags.threads, "threads, 0: all cores, -1: as the run")
+      ->check(whole_number(-1))
+      ->capture_default_str();
   app.add_flag("--json", flags.json, "print JSON");
   app.add_option("--html", flags.html, "write a page with thumbnails to this file")->type_name("FILE");
   if (!parse_flags(app, words)) return done;
-  if (flags.top_k < 1) throw usage_error("search: --top_k must be at least 1");
-
+  check_places(flags);
   auto trained = open(flags);
-  const auto& c = trained.settings.config;
-  const auto videos = std::make_shared<const data::VideoSet>(
-      files_in(flags.videos), data::ClipFolder(flags.videos),
-      data::VideoSetOptions{.clips = scoring_clips(c), .cache_bytes = 0, .max_bad_videos = 1.0});
-  Gallery gallery(videos, decode_threads(c));
-  const auto features = encode(trained, gallery);
-  for (const auto& video : features.unreadable) std::cerr << "skipped " << video.name << ": " << video.reason << '\n';
+  if (const auto cut = cut_texts(*trained.tokenizer, flags.queries, trained.settings.config.max_txt_len); !cut.empty())
+    std::cerr << "warning: " << cut << '\n';
+  const auto [features, damaged] = encode_files(trained, data::ClipFolder(flags.videos));
   const auto answers = ranked(flags, score(trained, flags.queries, features), features.names.size());
 
   if (flags.json)
-    print_json(answers, features);
+    print_json(answers, features, damaged);
   else
     print_table(answers);
   if (!flags.html.empty()) {

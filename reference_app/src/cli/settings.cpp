@@ -1,15 +1,19 @@
 #include "cli/settings.hpp"
 
 #include <ATen/Parallel.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <thread>
 
+#include "cli/table.hpp"
 #include "config/errors.hpp"
 
 namespace clipbert::cli {
 namespace {
+
+std::int64_t cores() { return static_cast<std::int64_t>(std::max(1U, std::thread::hardware_concurrency())); }
 
 /// Keys that the configuration knows and this version cannot follow yet are refused, never ignored.
 void refuse_unsupported(const config::Config& c) {
@@ -40,7 +44,11 @@ Settings settle(config::Loaded loaded, std::span<const std::string> only) {
   s.config = std::move(effective.config);
   std::ranges::move(effective.notes, std::back_inserter(s.notes));
   refuse_unsupported(s.config);
-  if (s.config.num_threads == 0) s.config.num_threads = std::max(1U, std::thread::hardware_concurrency());
+  if (s.config.num_threads > cores()) {  // threads that wait for a core wait by spinning
+    s.notes.push_back("num_threads " + std::to_string(s.config.num_threads) + " is more than the " +
+                      std::to_string(cores()) + " cores of this machine, which are used");
+    s.config.num_threads = cores();
+  }
   at::set_num_threads(static_cast<int>(s.config.num_threads));
   return s;
 }
@@ -82,9 +90,17 @@ data::ClipOptions scoring_clips(const config::Config& c) {
   return data::for_evaluation(clips);
 }
 
-namespace {
-std::int64_t cores() { return static_cast<std::int64_t>(std::max(1U, std::thread::hardware_concurrency())); }
-}  // namespace
+void expect_memory(const data::ClipOptions& clips, std::int64_t videos, const std::string& what) {
+  const double bytes = 4.0 * 3 * clips.max_img_size * clips.max_img_size * static_cast<double>(clips.n_clips) *
+                       static_cast<double>(clips.num_frm) * static_cast<double>(videos);
+  const double memory = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  if (bytes <= memory) return;
+  throw usage_error(what + " take " + fixed(bytes / 0x1p30, 1) + " GiB (" + std::to_string(videos) + " videos x " +
+                    std::to_string(clips.n_clips) + " clips x " + std::to_string(clips.num_frm) + " frames of " +
+                    std::to_string(clips.max_img_size) + " x " + std::to_string(clips.max_img_size) +
+                    " pixels), the machine has " + fixed(memory / 0x1p30, 1) + " GiB; lower the batch size, " +
+                    "train_n_clips or inference_n_clips, num_frm, or max_img_size");
+}
 
 int decode_threads(const config::Config& c) {
   return static_cast<int>(std::clamp<std::int64_t>(c.n_workers, 0, cores()));

@@ -38,6 +38,11 @@ struct Settings {
 /// The same for scoring: nothing random, inference_n_clips.
 [[nodiscard]] data::ClipOptions scoring_clips(const config::Config& config);
 
+/// Frames that cannot fit the machine are refused before they are asked for.
+/// what    takes the memory: "the frames of a batch"
+/// throws  usage_error with the sizes that make it up
+void expect_memory(const data::ClipOptions& clips, std::int64_t videos, const std::string& what);
+
 /// Threads that decode for scoring: what n_workers asks for, but no more than the machine has cores.
 [[nodiscard]] int decode_threads(const config::Config& config);
 /// Threads that make batches while the model trains: the cores that computing leaves, at least one. A thread that takes

@@ -1,10 +1,13 @@
-/// SIGINT and SIGTERM: noted, so that a run can finish its step and save its state.
+/// SIGINT, SIGTERM and SIGHUP: noted, so that a run can finish its step and save its state.
 #pragma once
+#include <signal.h>
+
+#include <array>
 
 namespace clipbert::cli {
 
-/// Notes the first SIGINT or SIGTERM from now on; the second one ends the program at once. Undone at the end of its
-/// life.
+/// Notes SIGINT, SIGTERM and SIGHUP from now on; a second SIGINT or SIGTERM ends the program at once. SIGPIPE is
+/// ignored: a reader of the messages that goes away does not end a run. Undone at the end of its life.
 class StopSignals {
  public:
   StopSignals();
@@ -14,6 +17,10 @@ class StopSignals {
 
   /// True once a signal came.
   [[nodiscard]] static bool requested() noexcept;
+
+ private:
+  static constexpr std::array<int, 4> signals{SIGINT, SIGTERM, SIGHUP, SIGPIPE};
+  std::array<struct sigaction, signals.size()> before_{};
 };
 
 }  // namespace clipbert::cli

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cli/retrieve.hpp"
 #include "cli/weights.hpp"
 #include "config/errors.hpp"
 #include "model/clipbert.hpp"
@@ -46,6 +47,11 @@ void check_captions(const config::Config& c, Warnings& warnings) {
 TrainingData open_data(const Settings& settings, Warnings& warnings) {
   const config::Config& c = settings.config;
   if (c.train_datasets.empty()) throw usage_error("train_datasets is empty; give [{\"name\", \"txt\", \"img\"}]");
+  if (!c.val_datasets.empty() && !is_measured(c.best_metric)) {
+    throw usage_error(
+        "best_metric " + c.best_metric +
+        " is not measured; use loss, acc, or text2video_ or video2text_ with r1, r5, r10, medianR, meanR");
+  }
   if (c.train_datasets.size() > 1) warnings.add("train_datasets: only the first is trained on, as in the original");
   check_captions(c, warnings);
   TrainingData out;
@@ -65,6 +71,9 @@ TrainingData open_data(const Settings& settings, Warnings& warnings) {
                              .max_n_example_per_group = c.max_n_example_per_group,
                              .data_ratio = c.data_ratio,
                              .seed = static_cast<std::uint64_t>(c.seed)});
+  expect_memory(training_clips(c), std::min(c.train_batch_size, out.set->size()), "the frames of a training batch");
+  if (const auto cut = cut_texts(*out.tokenizer, texts_of(out.captions), c.max_txt_len); !cut.empty())
+    warnings.add(set.txt + ": " + cut);
   for (const auto& val : c.val_datasets) {
     out.validations.push_back(std::make_unique<Validation>(settings, val, out.tokenizer, warnings.sink()));
   }

@@ -28,6 +28,12 @@ bool better(const std::string& metric, double a, double b) {
   return falls ? a < b : a > b;
 }
 
+bool is_measured(const std::string& metric) {
+  Values names{{"loss", 0}, {"acc", 0}};
+  for (const char* direction : {"text2video", "video2text"}) append(names, direction, {});
+  return std::ranges::find(names, metric, &Values::value_type::first) != names.end();
+}
+
 eval::Retrieval metrics_of(const eval::ScoreMatrix& matrix, const std::vector<data::Caption>& captions) {
   eval::TextToVideo truth;
   for (std::size_t i = 0; i < captions.size(); ++i) truth.emplace_back(static_cast<std::int64_t>(i), captions[i].clip);
@@ -53,6 +59,7 @@ Validation::Validation(const Settings& settings, const config::DatasetConfig& se
                              .max_n_example_per_group = 1,
                              .training = false,
                              .seed = static_cast<std::uint64_t>(c.seed)});
+  expect_memory(scoring_clips(c), std::min(c.val_batch_size, set_->size()), "the frames of a validation batch");
 }
 
 Values Validation::pairs(model::ClipBert& model) const {
@@ -85,12 +92,10 @@ Values Validation::pairs(model::ClipBert& model) const {
 
 Values Validation::run(model::ClipBert& model) const {
   Values values = pairs(model);
-  std::vector<std::string> texts;
-  for (const auto& caption : captions_.records) texts.push_back(caption.text);
   Gallery gallery({set_, &set_->videos()}, std::max(1, decode_threads(config_)));
   const auto features = eval::encode_gallery(model, gallery, config_.inference_batch_size);
   const auto matrix =
-      eval::score_all(model, tokenized(*tokenizer_, texts, config_.max_txt_len), features,
+      eval::score_all(model, tokenized(*tokenizer_, texts_of(captions_), config_.max_txt_len), features,
                       {.aggregation = config_.score_agg_func, .pairs = config_.eval_retrieval_batch_size});
   const auto retrieval = metrics_of(matrix, captions_.records);
   append(values, "text2video", retrieval.text2video.metrics);

@@ -25,6 +25,9 @@ using Values = std::vector<std::pair<std::string, double>>;
 /// True if `a` is better than `b`: ranks and losses fall, the others rise.
 [[nodiscard]] bool better(const std::string& metric, double a, double b);
 
+/// What run() measures, by name.
+[[nodiscard]] bool is_measured(const std::string& metric);
+
 /// Metrics of a score matrix of the captions of a file against videos.
 [[nodiscard]] eval::Retrieval metrics_of(const eval::ScoreMatrix& matrix, const std::vector<data::Caption>& captions);
 

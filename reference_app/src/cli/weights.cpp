@@ -23,6 +23,10 @@ void copy(const at::Tensor& to, const at::Tensor& from, const std::string& name,
     throw content_error(file.string() + ": tensor " + name + " has shape " + shape_text(from) + ", the model wants " +
                         shape_text(to) + "; take the model_config and cnn that it was trained with");
   }
+  if (from.is_floating_point() && !at::isfinite(from).all().item<bool>()) {
+    throw content_error(file.string() + ": tensor " + name +
+                        " holds NaN or infinity; take weights of an earlier step, or train again");
+  }
   const torch::NoGradGuard no_grad;
   to.copy_(from);
 }

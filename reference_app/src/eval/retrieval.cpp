@@ -3,6 +3,7 @@
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <utility>
@@ -79,6 +80,8 @@ GalleryFeatures encode_gallery(model::ClipBert& model, GallerySource& source, st
     try {
       pending.add(source.clips(i));
       gallery.names.push_back(source.name(i));
+    } catch (const std::bad_alloc&) {  // of this video; the others may be smaller
+      gallery.unreadable.push_back({source.name(i), "it takes more memory than there is"});
     } catch (const content_error& error) {
       gallery.unreadable.push_back({source.name(i), error.what()});
     }
@@ -86,10 +89,9 @@ GalleryFeatures encode_gallery(model::ClipBert& model, GallerySource& source, st
   }
   if (pending.count() > 0) grids.push_back(pending.encode(model));
   if (grids.empty()) {
-    throw content_error("none of the " + std::to_string(source.size()) + " videos can be read" +
-                        (gallery.unreadable.empty() ? std::string()
-                                                    : "; the first is " + gallery.unreadable.front().name + ": " +
-                                                          gallery.unreadable.front().reason));
+    std::string reasons;
+    for (const auto& video : gallery.unreadable) reasons += "; " + video.name + ": " + video.reason;
+    throw content_error("none of the " + std::to_string(source.size()) + " videos can be read" + reasons);
   }
   gallery.grids = at::cat(grids);
   return gallery;

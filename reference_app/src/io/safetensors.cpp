@@ -161,6 +161,8 @@ std::int64_t count_of(std::span<const std::int64_t> shape) {
 TensorFile read_safetensors(const std::filesystem::path& file) {
   const auto name = file.string();
   std::error_code error;
+  if (std::filesystem::exists(file, error) && !std::filesystem::is_regular_file(file, error))
+    throw content_error(name + ": no regular file (a folder or a pipe); give a file");  // a pipe would wait for ever
   std::ifstream in(file, std::ios::binary);
   const auto size = std::filesystem::file_size(file, error);
   if (!in || error) throw content_error(name + ": cannot be read; check the path");

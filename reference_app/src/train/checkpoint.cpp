@@ -204,18 +204,23 @@ StateFiles::StateFiles(const fs::path& output_dir) : folder_(output_dir / "resto
 void StateFiles::save(const TrainingState& state) {
   fs::create_directories(folder_);
   if (!next_) {  // the older one, or the one that cannot be read; known once, then they take turns
-    const auto step_in = [&](std::string_view name) -> std::int64_t {
-      try {
-        return read_state(folder_ / name).step;
-      } catch (const content_error&) {
-        return -1;
-      }
-    };
-    const std::int64_t first = step_in(state_names[0]), second = step_in(state_names[1]);
-    next_ = first <= second ? 0 : 1;
+    std::array<std::int64_t, 2> found{-1, -1};
+    for (const auto& [file, step] : steps()) found[file.filename() == state_names[0] ? 0 : 1] = step;
+    next_ = found[0] <= found[1] ? 0 : 1;
   }
   write_state(folder_ / state_names[*next_], state);
   next_ = 1 - *next_;
+}
+
+std::vector<std::pair<fs::path, std::int64_t>> StateFiles::steps() const {
+  std::vector<std::pair<fs::path, std::int64_t>> out;
+  for (const std::string_view name : state_names) {
+    try {
+      out.emplace_back(folder_ / name, read_state(folder_ / name).step);
+    } catch (const content_error&) {  // missing or damaged: not a sound one
+    }
+  }
+  return out;
 }
 
 std::optional<TrainingState> StateFiles::load(const Remark& remark) const {
@@ -253,6 +258,19 @@ std::optional<TrainingState> find_state(const std::string& resume, const fs::pat
   auto state = StateFiles(path).load(remark);
   if (!state) throw usage_error("resume: " + (path / "restore").string() + " holds no state");
   return state;
+}
+
+std::int64_t bytes_in_use(const fs::path& output_dir) {
+  std::uintmax_t sum = 0;
+  for (const char* part : {"ckpt", "restore"}) {
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(output_dir / part, error)) {
+      if (entry.is_symlink(error) || !entry.is_regular_file(error)) continue;
+      const auto size = entry.file_size(error);
+      sum += error ? 0 : size;
+    }
+  }
+  return static_cast<std::int64_t>(sum);
 }
 
 void expect_space(const fs::path& folder, std::int64_t bytes) {

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "train/state.hpp"
@@ -59,6 +60,8 @@ class StateFiles {
   /// The newest sound state; nothing if there is none. A damaged one is passed over, and `remark` told.
   /// throws  content_error if states exist and none is sound
   [[nodiscard]] std::optional<TrainingState> load(const Remark& remark = {}) const;
+  /// The sound states and the step of each.
+  [[nodiscard]] std::vector<std::pair<std::filesystem::path, std::int64_t>> steps() const;
 
  private:
   std::filesystem::path folder_;
@@ -75,6 +78,9 @@ void write_state(const std::filesystem::path& file, const TrainingState& state);
 [[nodiscard]] std::optional<TrainingState> find_state(const std::string& resume,
                                                       const std::filesystem::path& output_dir,
                                                       const Remark& remark = {});
+
+/// Bytes of the files in `<output_dir>/ckpt` and `<output_dir>/restore`.
+[[nodiscard]] std::int64_t bytes_in_use(const std::filesystem::path& output_dir);
 
 /// throws  content_error if the disk of `folder` has less than `bytes` left
 void expect_space(const std::filesystem::path& folder, std::int64_t bytes);

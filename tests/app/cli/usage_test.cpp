@@ -1,6 +1,9 @@
 // Wrong use: the exit code, and one line that says what is wrong, where, and what to do.
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 
+#include <array>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "program.hpp"
@@ -25,12 +28,16 @@ nlohmann::json small_config() {
 
 constexpr const char* vocabulary = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nred\nball\n";
 
+constexpr const char* two_captions =
+    "{\"caption\": \"a red ball\", \"clip_name\": \"v\"}\n{\"caption\": \"a ball\", \"clip_name\": \"v2\"}\n";
+
 /// A folder where all that the config names exists, with captions as given.
 void write_data(const Folder& folder, const std::string& captions) {
   folder.write("c.json", small_config().dump());
   folder.write("train.jsonl", captions);
   folder.write("vocabulary/vocab.txt", vocabulary);
   folder.write("videos/v.mp4", "this is no video");
+  folder.write("videos/v2.mp4", "this is no video either");
 }
 
 }  // namespace
@@ -184,5 +191,110 @@ TEST_SUITE("cli/usage") {
     CHECK(search.code == 2);
     CHECK(one_line(search.err));
     CHECK(has(search.err, "nowhere"));
+  }
+
+  TEST_CASE("numbers that are none, of the wrong kind, or out of all proportion are refused with key and reason") {
+    const Folder folder;
+    write_data(folder, two_captions);
+    for (const auto& [flag, value] :
+         std::vector<std::array<std::string, 2>>{{"seed", "nan"},
+                                                 {"seed", "-1"},
+                                                 {"seed", "1.5"},
+                                                 {"learning_rate", "nan"},
+                                                 {"learning_rate", "1e999"},
+                                                 {"learning_rate", "-1e-3"},
+                                                 {"betas", "0.9"},
+                                                 {"max_img_size", "1000000000"},
+                                                 {"max_img_size", "4294967360"},  // 64 in 32 bits
+                                                 {"train_batch_size", "0"},
+                                                 {"train_batch_size", "3000000000"},
+                                                 {"max_train_steps", "99999999999999999999"},
+                                                 {"num_threads", "-1"},
+                                                 {"train_n_clips", "1000000000"},  // no machine holds so many frames
+                                                 {"max_txt_len", "2000000000"},
+                                                 {"best_metric", "text2video_r2"},
+                                                 {"tokenizer_dir", ""},
+                                                 {"output_dir", ""}}) {
+      CAPTURE(flag + " " + value);
+      const auto outcome = folder.run({"train", "--config", "c.json", "--output_dir", "out", "--" + flag, value});
+      CHECK(outcome.code == 2);
+      CHECK(one_line(outcome.err));
+      CHECK((has(outcome.err, flag) || has(outcome.err, "clips")));
+    }
+    const auto epochs = folder.run({"train", "--config", "c.json", "--output_dir", "out", "--max_train_steps", "0",
+                                    "--num_train_epochs", "1e300"});
+    CHECK(epochs.code == 2);
+    CHECK(has(epochs.err, "num_train_epochs"));
+    const auto batch = folder.run({"train", "--config", "c.json", "--output_dir", "out", "--train_batch_size",
+                                   "2000000000", "--gradient_accumulation_steps", "2000000000"});
+    CHECK(batch.code == 2);
+    CHECK(has(batch.err, "gradient_accumulation_steps"));
+    CHECK_FALSE(std::filesystem::exists(folder / "out"));
+    CHECK_FALSE(std::filesystem::exists(folder / "log"));
+    for (const auto& [command, flag, value] :
+         std::vector<std::array<std::string, 3>>{{"demo-data", "--videos", "-1"},
+                                                 {"demo-data", "--videos", "4294967297"},
+                                                 {"demo-data", "--seed", "-1"},
+                                                 {"demo-data", "--threads", "0"},
+                                                 {"demo-data", "--shapes", "7"}}) {
+      CAPTURE(flag + " " + value);
+      const auto outcome = folder.run({command, "--output_dir", "demo", flag, value});
+      CHECK(outcome.code == 2);
+      CHECK(one_line(outcome.err));
+      CHECK(has(outcome.err, flag));
+    }
+    CHECK_FALSE(std::filesystem::exists(folder / "demo"));
+  }
+
+  TEST_CASE("a pipe where a file is wanted is refused, not waited for") {
+    const Folder folder;
+    write_data(folder, two_captions);
+    std::filesystem::create_directories(folder / "pipes");
+    for (const char* name : {"train.jsonl", "vocab.txt", "w.safetensors"})
+      REQUIRE(mkfifo((folder / "pipes" / name).c_str(), 0600) == 0);
+    for (const auto& [flag, value] : std::vector<std::array<std::string, 2>>{
+             {"--train_datasets", R"([{"name": "t", "txt": "pipes/train.jsonl", "img": "videos"}])"},
+             {"--tokenizer_dir", "pipes"},
+             {"--resume", "pipes/w.safetensors"},
+             {"--e2e_weights_path", "pipes/w.safetensors"}}) {
+      CAPTURE(flag);
+      const auto outcome =
+          folder.run({"train", "--config", "c.json", "--output_dir", "out", "--max_bad_videos", "1", flag, value});
+      CHECK(outcome.code == 3);
+      CHECK(has(outcome.err, "pipes/"));
+      CHECK(has(outcome.err, "regular file"));
+    }
+    const auto compare = folder.run({"compare", "--config", "pipes/vocab.txt", "--steps", "1"});
+    CHECK(compare.code == 2);
+    CHECK(one_line(compare.err));
+    CHECK(has(compare.err, "regular file"));
+  }
+
+  TEST_CASE("more threads than cores are cut to the cores, and that is said") {
+    const Folder folder;
+    write_data(folder, two_captions);
+    const auto outcome =
+        folder.run({"train", "--config", "c.json", "--output_dir", "out", "--num_threads", "4000", "--dry_run", "1"});
+    CHECK(outcome.code == 0);
+    CHECK(has(outcome.out, "note: num_threads 4000"));
+    CHECK_FALSE(std::filesystem::exists(folder / "out"));
+  }
+
+  TEST_CASE("demo data cannot be written where no folder can be made, and another set's folder is kept") {
+    const Folder folder;
+    folder.write("file", "no folder");
+    const auto file = folder.run({"demo-data", "--output_dir", "file", "--videos", "2"});
+    CHECK(file.code == 2);
+    CHECK(one_line(file.err));
+    REQUIRE(folder.run({"demo-data", "--output_dir", "d", "--videos", "1", "--gallery", "1", "--val", "1"}).code == 0);
+    const auto other = folder.run({"demo-data", "--output_dir", "d", "--videos", "2", "--gallery", "1", "--val", "1"});
+    CHECK(other.code == 2);
+    CHECK(has(other.err, "other options"));
+  }
+
+  TEST_CASE("output that cannot be written is an error, not silence") {
+    const Folder folder;
+    const std::string program = std::filesystem::absolute(std::getenv("AMP_CLIPBERT")).string();
+    CHECK(WEXITSTATUS(std::system(("'" + program + "' info > /dev/full 2> /dev/null").c_str())) == 1);
   }
 }
