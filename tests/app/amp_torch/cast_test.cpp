@@ -2,9 +2,14 @@
 #include <torch/torch.h>
 
 #include <amp_torch/cast.hpp>
-#include <amp_torch/op_cast.hpp>
 #include <array>
-#include <stdexcept>
+#include <list>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 namespace {
 
@@ -23,7 +28,7 @@ bool has(const torch::Tensor& t, at::ScalarType type) { return t.scalar_type() =
 }  // namespace
 
 TEST_SUITE("amp_torch/cast") {
-  TEST_CASE("floating parameters and buffers are cast, integer buffers stay, affine batch norms stay in fp32") {
+  TEST_CASE("L4 floating parameters and buffers are cast, integer buffers stay, affine batch norms stay in fp32") {
     for (const auto type : {torch::kHalf, torch::kBFloat16}) {
       Net net;
       amp_torch::cast_model(net, type);
@@ -39,13 +44,13 @@ TEST_SUITE("amp_torch/cast") {
       CHECK(has(net.seen, torch::kLong));
     }
   }
-  TEST_CASE("without keep_batchnorm_fp32 batch norms are cast, counters still not") {
+  TEST_CASE("L4 without keep_batchnorm_fp32 batch norms are cast, counters still not") {
     Net net;
     amp_torch::cast_model(net, torch::kBFloat16, {.keep_batchnorm_fp32 = false});
     CHECK(has(net.norm->weight, torch::kBFloat16));
     CHECK(has(net.norm->num_batches_tracked, torch::kLong));
   }
-  TEST_CASE("a module may ask for fp32") {
+  TEST_CASE("L4 a module may ask for fp32") {
     Net net;
     amp_torch::cast_model(net, torch::kBFloat16, {.keep_fp32 = [](const std::string& name, const auto& module) {
                             return name == "plain" || dynamic_cast<const torch::nn::Conv2dImpl*>(&module) != nullptr;
@@ -54,7 +59,7 @@ TEST_SUITE("amp_torch/cast") {
     CHECK(has(net.conv->weight, torch::kFloat));
     CHECK(has(net.scale, torch::kBFloat16));
   }
-  TEST_CASE("a parameter keeps its identity and its gradient follows its type") {
+  TEST_CASE("L4 a parameter keeps its identity and its gradient follows its type") {
     Net net;
     const auto held = net.conv->weight;
     net.conv->weight.mutable_grad() = torch::full_like(held, 0.1);
@@ -68,13 +73,13 @@ TEST_SUITE("amp_torch/cast") {
     net.conv(torch::ones({1, 3, 5, 5}, torch::kBFloat16)).sum().backward();
     CHECK(has(held.grad(), torch::kBFloat16));
   }
-  TEST_CASE("the memory format survives the cast") {
+  TEST_CASE("L4 the memory format survives the cast") {
     Net net;
     net.conv->weight.set_data(net.conv->weight.contiguous(torch::MemoryFormat::ChannelsLast));
     amp_torch::cast_model(net, torch::kBFloat16);
     CHECK(net.conv->weight.is_contiguous(torch::MemoryFormat::ChannelsLast));
   }
-  TEST_CASE("inputs are cast at any depth, integers and text pass unchanged") {
+  TEST_CASE("L5 inputs are cast at any depth, integers and text pass unchanged") {
     const auto x = torch::ones({2});
     const auto k = torch::ones({2}, torch::kLong);
     const auto low = [](const torch::Tensor& t) { return t.scalar_type() == torch::kBFloat16; };
@@ -93,65 +98,33 @@ TEST_SUITE("amp_torch/cast") {
     CHECK(low(std::get<6>(out)[0]));
     CHECK(std::get<6>(out)[1].is_same(k));
   }
-  TEST_CASE("a user's batch type converts itself") {
+  TEST_CASE("L5 a user's batch type converts itself") {
     struct Batch {
       torch::Tensor frames;
       [[nodiscard]] Batch to(at::ScalarType type) const { return {frames.to(type)}; }
     };
     CHECK(has(amp_torch::cast_floating(Batch{torch::ones({1})}, torch::kHalf).frames, torch::kHalf));
   }
-}
-
-TEST_SUITE("amp_torch/op_cast") {
-  TEST_CASE("products run in the low type, softmax's input keeps its own, the gradient of an fp32 leaf is fp32") {
-    for (const auto type : {torch::kBFloat16, torch::kHalf}) {
-      const auto w = torch::randn({4, 4}, torch::requires_grad());
-      const auto x = torch::randn({2, 4});
-      torch::Tensor y;
-      {
-        const amp_torch::OpCast region(type);
-        y = torch::mm(x, w);
-        CHECK(has(torch::mse_loss(y, torch::zeros_like(y)), torch::kFloat));
-      }
-      CHECK(has(y, type));
-      y.to(torch::kFloat).sum().backward();
-      CHECK(has(w.grad(), torch::kFloat));
-      CHECK(has(torch::mm(x, w), torch::kFloat));
+  TEST_CASE("L4 an LSTM's weights are cast, flattened again and still run, with their gradients") {
+    Net net;
+    for (const auto& p : net.lstm->parameters()) p.mutable_grad() = torch::full_like(p, 0.5);
+    amp_torch::cast_model(net, torch::kBFloat16);
+    for (const auto& p : net.lstm->named_parameters()) {
+      CHECK(has(p.value(), torch::kBFloat16));
+      CHECK(has(p.value().grad(), torch::kBFloat16));
     }
+    const auto [out, state] = net.lstm(torch::ones({2, 1, 4}, torch::kBFloat16));
+    CHECK(has(out, torch::kBFloat16));
+    CHECK(net.lstm->named_parameters()["weight_ih_l0"].is_same(net.lstm->all_weights()[0]));
   }
-  TEST_CASE("regions nest, an inner disabled region restores the outer state, on exceptions too") {
-    const auto x = torch::randn({2, 2});
-    const auto runs_in = [&](at::ScalarType type) { return torch::mm(x, x).scalar_type() == type; };
-    const amp_torch::OpCast none;
-    CHECK(runs_in(torch::kFloat));
-    {
-      const amp_torch::OpCast outer(torch::kBFloat16);
-      {
-        const amp_torch::OpCast off(torch::kBFloat16, torch::kCPU, false);
-        CHECK(runs_in(torch::kFloat));
-      }
-      CHECK(runs_in(torch::kBFloat16));
-      try {
-        const amp_torch::OpCast half(torch::kHalf);
-        CHECK(runs_in(torch::kHalf));
-        throw std::runtime_error("leaves the region");
-      } catch (const std::runtime_error&) {
-      }
-      CHECK(runs_in(torch::kBFloat16));
-    }
-    CHECK(runs_in(torch::kFloat));
-  }
-  TEST_CASE("a weight changed in place after its region is not served stale") {
-    auto w = torch::ones({2, 2}, torch::requires_grad());
-    const auto product = [&] {
-      const amp_torch::OpCast region(torch::kBFloat16);
-      return torch::mm(torch::ones({1, 2}), w).to(torch::kFloat).sum().item<float>();
-    };
-    CHECK(product() == 4.F);
-    {
-      const torch::NoGradGuard guard;
-      w.fill_(2.F);
-    }
-    CHECK(product() == 8.F);
+  TEST_CASE("L5 lists and pairs of any nesting are cast, strings and numbers in them stay") {
+    const auto x = torch::ones({2});
+    const auto out = amp_torch::cast_floating(
+        std::pair{std::list<torch::Tensor>{x, x}, std::vector<std::pair<std::string, torch::Tensor>>{{"a", x}}},
+        torch::kHalf);
+    CHECK(has(out.first.back(), torch::kHalf));
+    CHECK(out.second[0].first == "a");
+    CHECK(has(out.second[0].second, torch::kHalf));
+    CHECK(amp_torch::cast_floating(std::vector<int>{1, 2}, torch::kHalf) == std::vector<int>{1, 2});
   }
 }

@@ -90,7 +90,7 @@ void check_learns() {
 }  // namespace
 
 TEST_SUITE("amp_torch/session") {
-  TEST_CASE("the loop of the README learns at O0, O1, O2 and O3 in fp16 and bf16") {
+  TEST_CASE("B22 the loop of the README learns at O0, O1, O2 and O3 in fp16 and bf16") {
     check_learns<amp::O0>();
     check_learns<amp::O1>();
     check_learns<amp::O1_bf16>();
@@ -98,7 +98,7 @@ TEST_SUITE("amp_torch/session") {
     check_learns<amp::O2_bf16>();
     check_learns<amp::O3_bf16>();
   }
-  TEST_CASE("the level decides the types: O1 leaves them, O2 keeps batch norms, O3 does not") {
+  TEST_CASE("L4 the level decides the types: O1 leaves them, O2 keeps batch norms, O3 does not") {
     const auto types_of = [](const Net& net) {
       return std::pair(net.first->weight.scalar_type(), net.norm->weight.scalar_type());
     };
@@ -170,7 +170,7 @@ TEST_SUITE("amp_torch/session") {
     const auto text = message_of([&] { amp_torch::initialize<amp::O2_bf16>(*net, groups); });
     CHECK(text.find("\"first.weight\" of the optimizer is none of the module's") != std::string::npos);
   }
-  TEST_CASE("a model that is low already, or double, is refused by name") {
+  TEST_CASE("L6 a model that is low already, or double, is refused by name") {
     const auto net = make_net();
     net->last->to(torch::kHalf);
     const auto low = message_of([&] { amp_torch::initialize<amp::O2>(*net, amp::Adam{}); });

@@ -92,14 +92,9 @@ TEST_SUITE("amp_torch/torch_optim") {
                     {.delay_unscale = true});
     CHECK_THROWS_AS(session.step(), amp::error);
   }
-  TEST_CASE("an optimizer over another model, or one that has stepped, is refused") {
+  TEST_CASE("an optimizer over another model is refused") {
     const auto net = make_net(), other = make_net();
     torch::optim::SGD foreign(other->parameters(), 0.1);
     CHECK_THROWS_AS(amp_torch::initialize<amp::O2>(*net, foreign), amp::error);
-    const auto used = make_net();
-    torch::optim::Adam adam(used->parameters());
-    loss_of(*used, 0).backward();
-    adam.step();
-    CHECK_THROWS_AS(amp_torch::initialize<amp::O2>(*used, adam), amp::error);
   }
 }

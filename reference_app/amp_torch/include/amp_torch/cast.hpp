@@ -4,6 +4,7 @@
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/rnn.h>
 
+#include <concepts>
 #include <functional>
 #include <map>
 #include <optional>
@@ -68,49 +69,69 @@ inline void cast_model(torch::nn::Module& model, at::ScalarType type, const cast
   });
 }
 
-/// Converts every floating tensor inside `x` to `type`: tensors, pairs, tuples, vectors, maps and optionals of them, at
-/// any depth. What has a member `to(at::ScalarType)` converts itself; everything else passes unchanged.
-template <class T>
-[[nodiscard]] auto cast_floating(const T& x, at::ScalarType type) {
+/// Puts `f(tensor)` in the place of every tensor inside `x`: tensors, pairs, tuples, vectors, lists, maps and optionals
+/// of them, at any depth. Everything else passes unchanged.
+template <class T, class F>
+[[nodiscard]] auto map_tensors(const T& x, const F& f) {
   if constexpr (std::is_same_v<T, at::Tensor>) {
-    return x.defined() && x.is_floating_point() && x.scalar_type() != type ? x.to(type) : x;
-  } else if constexpr (requires {
-                         { x.to(type) } -> std::convertible_to<T>;
-                       }) {
-    return T(x.to(type));
+    return f(x);
+  } else if constexpr (requires { f.own(x); }) {
+    return T(f.own(x));
   } else if constexpr (requires {
                          std::tuple_size<T>::value;
                          x.begin();
                        }) {  // std::array
     T out = x;
-    for (auto& e : out) e = cast_floating(e, type);
+    for (auto& e : out) e = map_tensors(e, f);
     return out;
   } else if constexpr (requires { std::tuple_size<T>::value; }) {
-    return std::apply([&](const auto&... e) { return T(cast_floating(e, type)...); }, x);
+    return std::apply([&](const auto&... e) { return T(map_tensors(e, f)...); }, x);
   } else if constexpr (requires {
                          typename T::mapped_type;
                          x.begin();
                        }) {
     T out = x;
-    for (auto& [key, value] : out) value = cast_floating(value, type);
+    for (auto& [key, value] : out) value = map_tensors(value, f);
     return out;
   } else if constexpr (requires {
                          typename T::value_type;
                          x.has_value();
                          *x;
                        }) {
-    return x.has_value() ? T(cast_floating(*x, type)) : T();
-  } else if constexpr (requires {
+    return x.has_value() ? T(map_tensors(*x, f)) : T();
+  } else if constexpr (requires(T out) {
                          typename T::allocator_type;
+                         out.push_back(*x.begin());
                          requires !std::is_arithmetic_v<typename T::value_type>;
                        }) {
     T out;
-    out.reserve(x.size());
-    for (const auto& e : x) out.push_back(cast_floating(e, type));
+    for (const auto& e : x) out.push_back(map_tensors(e, f));
     return out;
   } else {
     return x;
   }
+}
+
+namespace detail {
+struct CastTo {
+  at::ScalarType type;
+  [[nodiscard]] at::Tensor operator()(const at::Tensor& t) const {
+    return t.defined() && t.is_floating_point() && t.scalar_type() != type ? t.to(type) : t;
+  }
+  /// A user's batch type converts itself.
+  template <class T>
+  [[nodiscard]] auto own(const T& x) const requires requires {
+    { x.to(type) } -> std::convertible_to<T>;
+  }
+  { return x.to(type); }
+};
+}  // namespace detail
+
+/// Converts every floating tensor inside `x` to `type`, as deep as map_tensors goes; what has a member
+/// `to(at::ScalarType)` converts itself; integers, texts and numbers pass unchanged.
+template <class T>
+[[nodiscard]] auto cast_floating(const T& x, at::ScalarType type) {
+  return map_tensors(x, detail::CastTo{type});
 }
 
 }  // namespace amp_torch

@@ -7,7 +7,6 @@
 #include <amp/optim/param_source.hpp>
 #include <amp/tensor/param.hpp>
 #include <amp_torch/dtype.hpp>
-#include <amp_torch/op_cast.hpp>
 #include <cstddef>
 #include <span>
 #include <string>
@@ -118,16 +117,14 @@ inline void refresh_grad(amp::Param& p, const at::Tensor& t, amp::where at = amp
 /// The parameters of a group as the toolkit's optimizers ask for them.
 class TorchParams final : public amp::ParamSource {
  public:
-  /// `casts_ops`: the forward pass runs under autocast, whose cast copies of these weights are dropped with each
-  /// backward. throws  amp::error naming the first parameter that cannot be stepped
-  explicit TorchParams(std::vector<NamedParam> params, bool casts_ops = false, amp::where at = amp::where::here())
-      : tensors_(std::move(params)), casts_ops_(casts_ops) {
+  /// throws  amp::error naming the first parameter that cannot be stepped
+  explicit TorchParams(std::vector<NamedParam> params, amp::where at = amp::where::here())
+      : tensors_(std::move(params)) {
     params_.reserve(tensors_.size());
     for (const auto& [name, tensor] : tensors_) params_.push_back(to_param(name, tensor, at));
   }
 
   [[nodiscard]] std::span<const amp::Param> refresh() override {
-    if (casts_ops_) at::autocast::clear_cache();
     for (std::size_t i = 0; i < tensors_.size(); ++i) refresh_grad(params_[i], tensors_[i].tensor);
     return params_;
   }
@@ -145,7 +142,6 @@ class TorchParams final : public amp::ParamSource {
  private:
   std::vector<NamedParam> tensors_;
   std::vector<amp::Param> params_;
-  bool casts_ops_;
 };
 
 }  // namespace amp_torch

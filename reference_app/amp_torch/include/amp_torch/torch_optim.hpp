@@ -2,7 +2,12 @@
 /// gradients.
 #pragma once
 #include <ATen/Functions.h>
+#include <torch/optim/adagrad.h>
+#include <torch/optim/adam.h>
+#include <torch/optim/adamw.h>
 #include <torch/optim/optimizer.h>
+#include <torch/optim/rmsprop.h>
+#include <torch/optim/sgd.h>
 
 #include <amp/loss_scaler.hpp>
 #include <amp/opt_level.hpp>
@@ -10,10 +15,72 @@
 #include <cmath>
 #include <concepts>
 #include <cstdint>
+#include <functional>
+#include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
 namespace amp_torch {
+
+namespace detail {
+
+/// Holds an optimizer as prepared for as long as its session lives: a second session would step the first one's
+/// masters. The list of them is the one thing that sessions share, and is locked.
+class Prepared {
+ public:
+  Prepared(const torch::optim::Optimizer& optimizer, amp::where at) : optimizer_(&optimizer) {
+    const std::lock_guard lock(mutex());
+    amp::expects(all().insert(optimizer_).second,
+                 "this optimizer is prepared already, by a session that still lives; prepare it once", at);
+  }
+  ~Prepared() {
+    const std::lock_guard lock(mutex());
+    all().erase(optimizer_);
+  }
+  Prepared(const Prepared&) = delete;
+  Prepared& operator=(const Prepared&) = delete;
+
+ private:
+  static std::set<const void*>& all() {
+    static std::set<const void*> optimizers;
+    return optimizers;
+  }
+  static std::mutex& mutex() {
+    static std::mutex m;
+    return m;
+  }
+  const void* optimizer_;
+};
+
+/// Calls `f(tensor)` for the tensors in the state of LibTorch's optimizers.
+template <class F>
+void each_state_tensor(torch::optim::OptimizerParamState& state, const F& f) {
+  using namespace torch::optim;
+  if (auto* s = dynamic_cast<AdamParamState*>(&state)) {
+    f(s->exp_avg()), f(s->exp_avg_sq()), f(s->max_exp_avg_sq());
+  } else if (auto* w = dynamic_cast<AdamWParamState*>(&state)) {
+    f(w->exp_avg()), f(w->exp_avg_sq()), f(w->max_exp_avg_sq());
+  } else if (auto* m = dynamic_cast<SGDParamState*>(&state)) {
+    f(m->momentum_buffer());
+  } else if (auto* r = dynamic_cast<RMSpropParamState*>(&state)) {
+    f(r->square_avg()), f(r->momentum_buffer()), f(r->grad_avg());
+  } else if (auto* a = dynamic_cast<AdagradParamState*>(&state)) {
+    f(a->sum());
+  }
+}
+/// The state of a parameter becomes its master's, in fp32.
+inline void move_state(torch::optim::Optimizer& optimizer, const at::Tensor& from, const at::Tensor& to) {
+  auto& states = optimizer.state();
+  const auto found = states.find(from.unsafeGetTensorImpl());
+  if (found == states.end()) return;
+  auto state = std::move(found->second);
+  states.erase(found);
+  each_state_tensor(*state, [](const at::Tensor& t) { retype(t, at::kFloat); });
+  states[to.unsafeGetTensorImpl()] = std::move(state);
+}
+
+}  // namespace detail
 
 /// A session around a torch::optim optimizer, with the calls of amp::Session: scale_loss, clip_grad_norm, step,
 /// zero_grad. Every step writes fp32 copies of all low gradients, which the toolkit's own optimizers do not need.
@@ -26,15 +93,15 @@ class TorchOptimSession {
   static constexpr amp::OptLevel level = L;
 
   /// The module is cast already.
-  /// throws  amp::error if the optimizer has stepped before, or holds a tensor that is none of the module's parameters
+  /// State that the optimizer has already moves to the masters, as fp32.
+  /// throws  amp::error if the optimizer is prepared already, or holds a tensor that is none of the module's parameters
   TorchOptimSession(torch::nn::Module& module, torch::optim::Optimizer& optimizer, const init_options<Policy>& options,
                     amp::where at = amp::where::here())
-      : optimizer_(&optimizer),
+      : prepared_(optimizer, at),
+        optimizer_(&optimizer),
         scaler_(options.scale, at),
         max_consecutive_skips_(options.max_consecutive_skips),
         log_(options.log) {
-    amp::expects(optimizer.state().empty(), "the optimizer has stepped already; initialize comes before its first step",
-                 at);
     for (auto& group : optimizer.param_groups()) {
       for (at::Tensor& p : group.params()) adopt(module, p, at);
     }
@@ -58,6 +125,7 @@ class TorchOptimSession {
     const bool skips = skip_;
     skip_ = false;
     if (skips) return amp::Verdict::skip;
+    const OpCast off(at::kFloat, c10::DeviceType::CPU, false);  // no step inside of a region casts
     optimizer_->step();
     const c10::AutoGradMode no_grad(false);
     for (const Pair& p : pairs_) {
@@ -125,6 +193,7 @@ class TorchOptimSession {
     Pair pair{name, p, p};
     if (L.enabled && L.master_weights && p.scalar_type() != at::kFloat) {
       pair.master = p.detach().to(at::kFloat).requires_grad_(p.requires_grad());
+      detail::move_state(*optimizer_, p, pair.master);
       p = pair.master;  // the optimizer steps the master from now on
     }
     pairs_.push_back(std::move(pair));
@@ -141,6 +210,7 @@ class TorchOptimSession {
     }
   }
 
+  detail::Prepared prepared_;
   torch::optim::Optimizer* optimizer_;
   amp::LossScaler<Policy> scaler_;
   std::int64_t max_consecutive_skips_;
@@ -155,7 +225,7 @@ class TorchOptimSession {
 template <amp::OptLevel L, std::derived_from<torch::nn::Module> Net, std::derived_from<torch::optim::Optimizer> Opt,
           class Options = init_options<amp::level_policy<L>>>
 auto initialize(Net& module, Opt& optimizer, Options options = {}, amp::where at = amp::where::here()) {
-  prepare_model<L>(module, options, at);
+  prepare_models<L>(std::ref(module), options, at);
   return TorchOptimSession<L, typename Options::policy_type>(module, optimizer, options, at);
 }
 
