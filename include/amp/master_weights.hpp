@@ -170,12 +170,18 @@ class MasterWeights {
   }
   /// Makes the masters of a new group from its low parameters.
   void fill_masters(Group& g);
+  /// Before the first use: a master whose low parameter was given another value since it was made is made anew.
+  void start() const;
   /// Writes values to one trained tensor or moment, in the form that it is stored in.
-  void put_weight(Group& g, std::size_t i, std::span<const float> values);
-  void put_moment(Group& g, int k, std::size_t i, std::span<const float> values);
+  static void put_weight(Group& g, std::size_t i, std::span<const float> values);
+  static void put_moment(Group& g, int k, std::size_t i, std::span<const float> values);
   /// And reads them.
   [[nodiscard]] std::vector<float> weight_values(const Group& g, std::size_t i) const;
   [[nodiscard]] std::vector<float> moment_values(const Group& g, int k, std::size_t i) const;
+  /// Whether the low weight is not told by the master.
+  [[nodiscard]] bool keeps_low(const Group& g, std::size_t i) const noexcept {
+    return g.has_master(i) && (storage_.masters == amp::masters::kahan || storage_.stochastic_copies);
+  }
   void save_weight(StateDict& state, const std::string& prefix, const Group& g, std::size_t i) const;
   void load_weight(const StateDict& state, const std::string& prefix, Group& g, std::size_t i, where at);
   [[nodiscard]] GradCheck look_at(tensor_list grads, float inv_scale) const;

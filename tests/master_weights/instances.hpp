@@ -1,4 +1,4 @@
-/// Optimizers around fp32 masters and other forms of them; instantiated once, in steps_test.cpp.
+/// Optimizers around fp32 masters and other forms of them; instantiated once, in memory_test.cpp and moments_test.cpp.
 #pragma once
 #include <amp/master_weights.hpp>
 #include <amp/optim/adam.hpp>

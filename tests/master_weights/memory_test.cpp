@@ -14,6 +14,8 @@
 #include "master_weights/instances.hpp"
 #include "support/skip.hpp"
 
+template class amp::MasterWeights<amp::Adam>;
+
 using amp::Adam;
 using amp::bfloat16;
 using amp::dtype;

@@ -5,6 +5,8 @@
 
 #include "master_weights/instances.hpp"
 
+template class amp::MasterWeights<amp::Sgd>;
+
 using amp::Adam;
 using amp::bfloat16;
 using amp::dtype;

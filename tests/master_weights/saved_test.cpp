@@ -38,6 +38,7 @@ TEST_SUITE("master_weights/saved") {
   TEST_CASE("M9 B48 a resumed run goes on bit for bit in every form, weights and all") {
     for (const auto& storage : std::vector<storage_options>{
              {},
+             {.stochastic_copies = true, .seed = 2},
              {.masters = masters::remainder},
              {.masters = masters::remainder, .moments = dtype::bf16},
              {.masters = masters::kahan, .moments = dtype::fp16},
@@ -134,6 +135,14 @@ TEST_SUITE("master_weights/saved") {
     CHECK(back.at("exp_avg.t0").type == "F32");
     for (std::size_t k = 0; k < low.size(); ++k) CHECK(floats(back, "exp_avg.t0")[k] == float(low[k]));
     CHECK(back.at("exp_avg.t1") == state.at("exp_avg.t1"));
+  }
+  TEST_CASE("weights saved beside masters in another format are not taken") {
+    const auto state = trained<half>({.masters = masters::kahan});
+    CHECK(state.at("weight.t0").type == "F16");
+    const auto back = through<bfloat16>(state, {.masters = masters::kahan});
+    CHECK(back.at("weight.t0").type == "BF16");
+    const auto x = floats(state, "master.t0"), y = floats(back, "master.t0");
+    for (std::size_t k = 0; k < x.size(); ++k) CHECK(y[k] == doctest::Approx(x[k]).epsilon(1e-4));
   }
   TEST_CASE("low weights without masters load into masters, which then hold what there was") {
     const auto low = trained<half>({.masters = masters::none});

@@ -5,9 +5,6 @@
 
 #include "master_weights/instances.hpp"
 
-template class amp::MasterWeights<amp::Adam>;
-template class amp::MasterWeights<amp::Sgd>;
-
 using amp::Adam;
 using amp::bfloat16;
 using amp::dtype;
@@ -103,6 +100,51 @@ TEST_SUITE("master_weights/steps") {
     CHECK_THROWS_WITH_AS(m.step(), doctest::Contains("frozen"), amp::error);
     late->params.clear();
     CHECK_THROWS_WITH_AS(m.step(), doctest::Contains("from 1 to 0"), amp::error);
+  }
+  TEST_CASE("M1 masters follow weights that are set before the first use, and what was assigned exactly stays") {
+    for (const masters form : {masters::fp32, masters::fp16}) {
+      for (const int first_use : {0, 1, 2, 3}) {
+        Tensors<bfloat16> t({600, 3});
+        MasterWeights<Sgd> m(group(Sgd{.lr = 0.}, t), {.masters = form});
+        const std::vector<float> exact{1.001f, -2.003f, 0.25f};
+        m.assign("t1", exact);
+        t.w[0].assign(600, bfloat16(0.75f));  // pretrained weights, loaded late
+        if (first_use == 0) m.stash(1.f, false);
+        if (first_use == 1) m.zero_grad();
+        if (first_use == 2) m.step();
+        if (first_use == 3) (void)saved(m);
+        std::vector<std::vector<float>> values;
+        m.for_each_master([&](const amp::MasterView& v) { values.emplace_back(v.value.begin(), v.value.end()); });
+        CHECK(values[0][599] == doctest::Approx(0.75f).epsilon(1e-4));
+        for (std::size_t k = 0; k < 3; ++k)
+          CHECK(values[1][k] == doctest::Approx(exact[k]).epsilon(form == masters::fp32 ? 1e-12 : 1e-3));
+        t.w[0].assign(600, bfloat16(5.f));  // from now on masters lead
+        t.draw_grads(1);
+        m.step();
+        CHECK(float(t.w[0][0]) == 0.75f);
+      }
+    }
+  }
+  TEST_CASE(
+      "M5 copies of fp32 masters are rounded at random when asked, masters and moments stay those of other runs") {
+    Tensors<bfloat16> t({4000}), n({4000});
+    MasterWeights<Adam> m(group(Adam{.lr = 0.01}, t), {.stochastic_copies = true, .seed = 8}),
+        nearest(group(Adam{.lr = 0.01}, n));
+    for (unsigned step = 0; step < 3; ++step) t.draw_grads(step), n.draw_grads(step), m.step(), nearest.step();
+    const auto x = master(m);
+    CHECK(x == master(nearest));
+    double sum = 0.;
+    bool neighbour = true;
+    for (std::size_t k = 0; k < 4000; ++k) {
+      const float low = float(t.w[0][k]);
+      sum += double(low) - double(x[k]);
+      neighbour &= std::fabs(low - x[k]) <= std::fabs(x[k]) * 0x1p-7f;
+    }
+    CHECK(neighbour);
+    CHECK(words(t.w[0]) != words(n.w[0]));
+    CHECK(std::fabs(sum / 4000.) < 4. * 0.004 / std::sqrt(4000.));
+    CHECK_THROWS_AS((MasterWeights<Adam>(group(Adam{}, t), {.masters = masters::kahan, .stochastic_copies = true})),
+                    amp::error);
   }
   TEST_CASE("M2 before a backward low gradients that were used are dropped and fp32 ones are put aside") {
     Trained t;

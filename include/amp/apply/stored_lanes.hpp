@@ -127,7 +127,7 @@ struct weights {
     } else if constexpr (std::is_same_v<Copy, none>) {
       return direct(t);
     } else {
-      return wide(t) && copy(t).data != nullptr && detail::stored_as<Copy>(copy(t));
+      return wide(t) && draws.stream.empty() && copy(t).data != nullptr && detail::stored_as<Copy>(copy(t));
     }
   }
   template <class V, class, class, class Copy>
@@ -216,7 +216,7 @@ void weights::unstage(std::int64_t t, std::int64_t offset, std::int64_t n, const
       break;
     case completion::none:
       if (w.type != dtype::fp32) apply::encode<V>(values, n, w, offset);
-      if (copy(t).data != nullptr) apply::encode<V>(values, n, copy(t), offset);
+      if (copy(t).data != nullptr) apply::encode_stored<V>(values, n, copy(t), draws, t, offset);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <amp/optim/state.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@ namespace amp {
 
 template <Optimizer Opt>
 void MasterWeights<Opt>::save(StateDict& state, const std::string& prefix) const {
+  start();
   for (const auto& g : groups_) {
     const std::string group = prefix + "group." + g->name + '.';
     save_value<std::int64_t>(state, group + "step", g->hyper.step);
@@ -37,15 +39,16 @@ void MasterWeights<Opt>::save(StateDict& state, const std::string& prefix) const
 }
 
 /// The value under "master." is what the next step starts from: fp32 unless it is a low weight or a scaled master. What
-/// it does not tell is saved beside it: a compensated weight whose rounding was a tie.
+/// it does not tell is saved beside it: a compensated weight whose rounding was a tie, a copy rounded at random.
 template <Optimizer Opt>
 void MasterWeights<Opt>::save_weight(StateDict& state, const std::string& prefix, const Group& g, std::size_t i) const {
   const detail::SavedKeys keys(prefix, "master", g.params()[i].name);
-  if (g.rest(i).data == nullptr) return detail::save_stored(state, keys, g.weight(i), g.extra(), g.layout(), i);
-  const std::vector<float> values = weight_values(g, i);
-  save_values<float>(state, keys.values, values, {g.params()[i].size});
-  if (storage_.masters == amp::masters::kahan)
-    state[prefix + "weight." + g.params()[i].name] = detail::save_view(g.weight(i));
+  if (g.rest(i).data == nullptr) {
+    detail::save_stored(state, keys, g.weight(i), g.extra(), g.layout(), i);
+  } else {
+    save_values<float>(state, keys.values, weight_values(g, i), {g.params()[i].size});
+  }
+  if (keeps_low(g, i)) state[prefix + "weight." + g.params()[i].name] = detail::save_view(g.params()[i].value_view());
 }
 
 template <Optimizer Opt>
@@ -74,6 +77,7 @@ void MasterWeights<Opt>::load(const StateDict& state, const std::string& prefix,
   expect_loadable(state, prefix, at);
   refresh();
   for (auto& g : groups_) {
+    (void)g->starts();  // what is loaded is what there is
     const std::string group = prefix + "group." + g->name + '.';
     g->hyper.step = load_value<std::int64_t>(state, group + "step", at);
     if constexpr (requires { g->hyper.options.lr; }) g->hyper.options.lr = load_value<double>(state, group + "lr", at);
@@ -114,10 +118,12 @@ void MasterWeights<Opt>::load_weight(const StateDict& state, const std::string& 
   }
   put_weight(g, i, saved.floats());
   const auto low = state.find(prefix + "weight." + p.name);
-  if (storage_.masters != amp::masters::kahan || !g.has_master(i) || low == state.end()) return;
-  detail::settle_ties(detail::saved_entry(state, low->first, saved_name(p.type),
-                                          static_cast<std::size_t>(p.size) * size_of(p.type), at),
-                      saved.floats(), g.weight(i), g.rest(i));
+  if (!keeps_low(g, i) || low == state.end()) return;
+  const std::vector<std::byte>& bytes = low->second.bytes;
+  const std::size_t size = static_cast<std::size_t>(p.size) * size_of(p.type);
+  if (low->second.type != saved_name(p.type) || bytes.size() != size || size == 0) return;  // of another format
+  std::memcpy(p.value, bytes.data(), size);
+  if (g.rest(i).data != nullptr) detail::settle_ties(saved.floats(), g.weight(i), g.rest(i));
 }
 
 }  // namespace amp

@@ -105,10 +105,8 @@ inline void write_low(std::span<const float> values, const tensor_view& to) {
   const tensor_view list[] = {to};
   write_floats(lane::moments{list}, 0, values);
 }
-/// The saved weights, and the compensations that bring them to the values.
-inline void settle_ties(const SavedTensor& low, std::span<const float> values, const tensor_view& weight,
-                        const tensor_view& rest) {
-  if (!values.empty()) std::memcpy(weight.data, low.bytes.data(), low.bytes.size());
+/// The compensations that bring weights to values.
+inline void settle_ties(std::span<const float> values, const tensor_view& weight, const tensor_view& rest) {
   std::vector<float> difference(values.size());
   const tensor_view list[] = {weight};
   read_floats(lane::moments{list}, 0, difference);

@@ -114,6 +114,7 @@ void MasterWeights<Opt>::add_to_stash(float inv_scale, Wanted&& wanted) {
 template <Optimizer Opt>
 void MasterWeights<Opt>::stash(float inv_scale, bool low_too) {
   refresh();
+  start();
   const auto kept = [&](const Group& g, std::size_t i) { return low_too || !g.has_master(i); };
   // What was zeroed through the model and not through the session is no reason to leave the common path.
   if (!materialised_ && (low_too || look_at_grads(1.f, kept).norm != 0.)) add_to_stash(inv_scale, kept);
@@ -127,6 +128,7 @@ template <Optimizer Opt>
 void MasterWeights<Opt>::materialise(float inv_scale) {
   if (materialised_) return;
   refresh();
+  start();
   add_to_stash(inv_scale, [](const Group&, std::size_t) { return true; });
   materialised_ = true;
 }
@@ -134,6 +136,7 @@ void MasterWeights<Opt>::materialise(float inv_scale) {
 template <Optimizer Opt>
 void MasterWeights<Opt>::step(float inv_scale, float clip) {
   refresh();
+  start();
   const bool from_stash = materialised_ || has_stash();
   if (from_stash) materialise(inv_scale);
   const float factor = from_stash ? static_cast<float>(static_cast<double>(clip) / stash_scale_) : inv_scale * clip;
@@ -218,6 +221,7 @@ void MasterWeights<Opt>::run(Group& g, const Functor& functor, const Grads& grad
 
 template <Optimizer Opt>
 void MasterWeights<Opt>::zero_grad(zeroing how) {
+  start();
   for (auto& g : groups_) {
     for (std::size_t i = 0; i < g->size(); ++i) g->zero_grad(i, how);
     g->drop_stash();

@@ -6,12 +6,32 @@
 #include <amp/multi_tensor_apply.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace amp {
+
+namespace detail {
+/// Takes the values of a low tensor where it is not the rounding of `masters`; whether there were any.
+inline bool follow_low(std::span<float> masters, const tensor_view& low) {
+  return visit(low.type, [&]<class T>(std::type_identity<T>) {
+    bool changed = false;
+    const T* p = static_cast<const T*>(low.data);
+    for (float& x : masters) {
+      const T now = *p++;
+      const T then(x);
+      if (std::memcmp(&now, &then, sizeof(T)) == 0) continue;
+      x = static_cast<float>(now);
+      changed = true;
+    }
+    return changed;
+  });
+}
+}  // namespace detail
 
 template <Optimizer Opt>
 void MasterWeights<Opt>::fill_masters(Group& g) {
@@ -28,6 +48,18 @@ void MasterWeights<Opt>::fill_masters(Group& g) {
     }
   }
   multi_tensor_apply(exec_, fn::Copy{}, lane::out(masters), lane::in(low));
+}
+
+template <Optimizer Opt>
+void MasterWeights<Opt>::start() const {
+  for (const auto& g : groups_) {
+    if (!g->starts()) continue;
+    for (std::size_t i = 0; i < g->size(); ++i) {
+      if (!g->has_copy(i)) continue;
+      std::vector<float> values = weight_values(*g, i);
+      if (detail::follow_low(values, g->copy(i))) put_weight(*g, i, values);
+    }
+  }
 }
 
 template <Optimizer Opt>
@@ -148,6 +180,7 @@ void MasterWeights<Opt>::for_each_moment(F&& fn) {
 
 template <Optimizer Opt>
 std::vector<Param> MasterWeights<Opt>::master_params(where at) const {
+  start();
   std::vector<Param> all;
   for (const auto& g : groups_) {
     for (std::size_t i = 0; i < g->size(); ++i) {

@@ -213,6 +213,8 @@ class GroupState {
       if (has_grad(i, from_stash)) stepped_[i] = true;
   }
   void set_stepped(std::size_t i, bool on) { stepped_[i] = on; }
+  /// True once, before the first use: until then masters follow changes of the low parameters.
+  [[nodiscard]] bool starts() noexcept { return !std::exchange(started_, true); }
 
   /// The lanes of a pass over lists that this group appended to.
   [[nodiscard]] lane::weights weight_lane(StepLists<states>& lists, lane::pass work) const {
@@ -220,7 +222,7 @@ class GroupState {
                                            completion::random, completion::scale,     completion::none};
     const completion form = forms[static_cast<std::size_t>(storage_.masters)];
     lane::draw_list draws{};
-    if (form == completion::random) draws = {storage_.seed, lists.stream};
+    if (form == completion::random || storage_.stochastic_copies) draws = {storage_.seed, lists.stream};
     return {lists.weights.views,
             lists.copies,
             lists.rest,
@@ -287,6 +289,7 @@ class GroupState {
   StoredLayout layout_;
   StoredArray extra_, stash_;  // extra: masters, remainders or compensations
   std::array<StoredArray, static_cast<std::size_t>(states)> moments_;
+  bool started_ = false;
   std::vector<bool> trained_, stepped_, stashed_;
   std::vector<std::uint32_t> hashes_;
 };

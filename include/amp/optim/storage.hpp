@@ -46,6 +46,7 @@ struct storage_options {
   moment_formats moments = {};
   scale_per scales = scale_per::tensor;  ///< of moments and fp16 masters
   bool stochastic_moments = false;       ///< round low moments at random: slow averages then move in low formats
+  bool stochastic_copies = false;        ///< low copies of fp32 masters are rounded at random, not to nearest
   bool flat = false;                     ///< fp32 masters of a group in one piece without gaps (`flat_masters`)
   bool low_stash = false;                ///< gradients put aside keep the parameter's format, at a common scale
   std::uint64_t seed = 0;                ///< of random rounding; a run with the same seed gives the same bits
@@ -58,6 +59,8 @@ struct storage_options {
     };
     expects(!stochastic_moments || (drawn(moments.first) && drawn(moments.others)),
             "storage_options: moments are rounded at random to bf16, fp16 or e4m3", at);
+    expects(!stochastic_copies || masters == amp::masters::fp32,
+            "storage_options: copies that are rounded at random are those of fp32 masters", at);
     expects(!flat || masters == amp::masters::fp32, "storage_options: flat masters are fp32 masters", at);
   }
 };
