@@ -42,6 +42,7 @@ TEST_SUITE("optim/adam") {
     CHECK(golden::difference(Adam{.lr = 0.01, .weight_decay = 0.1, .mode = amp::decay::l2}, "adam") < tolerance);
     CHECK(golden::difference(Adam{.lr = 0.01, .weight_decay = 0.1}, "adamw") < tolerance);
     CHECK(golden::difference(Adam{.lr = 0.01, .weight_decay = 0.1}, "adam") > 1e-3);
+    CHECK(golden::difference(Adam{.lr = 0.01, .beta2 = 0.5, .weight_decay = 0.1}, "adamw_amsgrad") > 1e-3);
   }
   TEST_CASE("F1 eps may stand within the root") {
     const Adam o{.lr = 0.01, .eps = 1e-3, .eps_at = amp::eps_place::inside_root};
