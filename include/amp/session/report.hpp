@@ -36,14 +36,6 @@ void for_each_value(const tensor_view& t, std::int64_t stride, F&& f) {
     for (std::int64_t i = 0; i < t.size; i += stride) f(static_cast<float>(p[i]), half_traits<T>::min_normal);
   });
 }
-[[nodiscard]] inline overflow_count count_overflow(const tensor_view& t) {
-  overflow_count found{std::string(t.name)};
-  for_each_value(t, 1, [&](float x, float) {
-    found.inf += std::isinf(x) ? 1 : 0;
-    found.nan += std::isnan(x) ? 1 : 0;
-  });
-  return found;
-}
 [[nodiscard]] inline underflow_count count_underflow(const tensor_view& t, std::int64_t stride) {
   underflow_count found{std::string(t.name)};
   for_each_value(t, stride, [&](float x, float min_normal) {

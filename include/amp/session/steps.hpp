@@ -1,6 +1,7 @@
 /// The work of a session around a backward pass.
 #pragma once
 #include <algorithm>
+#include <amp/fn/count_nonfinite.hpp>
 #include <amp/optim/clip.hpp>
 #include <amp/session.hpp>
 #include <array>
@@ -105,11 +106,14 @@ void Session<L, Model, Policy, Opts...>::count_overflow() {
   overflow_counts_.clear();
   each_optimizer(*this, [&](auto& optimizer, detail::GradSlot& slot) {
     if (!slot.checked || !slot.check.overflow) return;
-    for (const Param& p : optimizer.params()) {
-      if (!p.requires_grad || !p.has_grad()) continue;
-      auto found = detail::count_overflow(p.grad_view());
-      if (found.inf + found.nan > 0) overflow_counts_.push_back(std::move(found));
-    }
+    std::vector<tensor_view> grads;
+    const std::vector<Param> params = optimizer.params();  // views hold its names
+    for (const Param& p : params)
+      if (p.requires_grad && p.has_grad()) grads.push_back(p.grad_view());
+    const nonfinite_counts found = fn::count_nonfinite(options_.exec, tensor_list(grads));
+    for (std::size_t i = 0; i < grads.size(); ++i)
+      if (found.inf[i] + found.nan[i] > 0)
+        overflow_counts_.push_back({std::string(grads[i].name), found.inf[i], found.nan[i]});
   });
 }
 
