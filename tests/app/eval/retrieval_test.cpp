@@ -113,12 +113,13 @@ TEST_SUITE("eval/retrieval") {
           1e-5);
     CHECK(matrix.scores.narrow(1, 3, 2).eq(0).all().item<bool>());
   }
-  TEST_CASE("a gallery without any readable video is refused with the first reason") {
+  TEST_CASE("a gallery without any readable video is refused with every reason") {
     const auto net = small_model();
     auto source = gallery(2);
     source.empty = {0, 1};
     CHECK_THROWS_WITH_AS(eval::encode_gallery(*net, source, 2),
-                         "none of the 2 videos can be read; the first is video0: no frames were decoded",
+                         "none of the 2 videos can be read; video0: no frames were decoded; video1: no frames were "
+                         "decoded",
                          content_error);
   }
   TEST_CASE("a query's hits are the best videos in order, equal scores keep the gallery's order") {
