@@ -50,6 +50,7 @@
 #include <amp/scaling/policies.hpp>
 #include <amp/scaling/resident.hpp>
 #include <amp/session.hpp>
+#include <amp/session/choices.hpp>
 #include <amp/session/grad_scaler.hpp>
 #include <amp/simd/random.hpp>
 #include <amp/state_dict.hpp>
