@@ -2,7 +2,9 @@
 
 #include <torch/torch.h>
 
+#include <amp/session/choices.hpp>
 #include <amp_torch/state_dict.hpp>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
@@ -49,24 +51,24 @@ amp::AnyScale scale_of(const config::Config& c, const amp::OptLevel& level) {
 
 bool is_frozen_norm(const torch::nn::Module& m) { return dynamic_cast<const model::FrozenBatchNorm*>(&m) != nullptr; }
 
+/// How masters and moments are kept.
+amp::storage_options storage_of(const config::Config& c, const amp::OptLevel& level) {
+  return {.masters = amp::parse_masters(c.master_weights.value_or(level.master_weights ? "fp32" : "none")),
+          .moments = amp::parse_moments(c.optimizer_state == "fp8" ? "e4m3" : c.optimizer_state),
+          .seed = static_cast<std::uint64_t>(c.seed)};
+}
+
 /// The level that the settings ask for, as far as the trainer serves them.
 amp::OptLevel level_of(const config::Config& c) {
   const amp::OptLevel level = amp::parse_opt_level(c.opt_level.value_or(c.fp16 ? "O2" : "O0"));
   if (c.fp8_recipe != "none") throw usage_error("fp8_recipe " + c.fp8_recipe + " is not supported; use none");
-  if (c.optimizer_state != "fp32") {
-    throw usage_error("optimizer_state " + c.optimizer_state + " is not supported; use fp32");
-  }
-  const std::string masters = c.master_weights.value_or(level.master_weights ? "fp32" : "none");
-  if (masters != "fp32" && masters != "none") {
-    throw usage_error("master_weights " + masters + " is not supported; use fp32 or none");
-  }
   if (level.cast == amp::casting::none) return level;
   const std::string type = c.amp_dtype.value_or("bf16");
   if (type != "fp16" && type != "bf16") throw usage_error("amp_dtype " + type + " is not known; use fp16 or bf16");
   amp::opt_level_overrides overrides{.compute = type == "fp16" ? amp::dtype::fp16 : amp::dtype::bf16};
   if (level.cast == amp::casting::model) {
     overrides.keep_batchnorm_fp32 = c.keep_batchnorm_fp32;
-    overrides.master_weights = masters == "fp32";
+    overrides.master_weights = storage_of(c, level).masters != amp::masters::none;
   }
   return amp::apply_overrides(level, overrides);
 }
@@ -98,8 +100,9 @@ std::unique_ptr<Precision> make_precision(model::ClipBert& model, const TrainerS
              return keep_frozen && is_frozen_norm(m);
            }});
     }
-    detail::SessionParts parts{model,  settings,      named_level(level), scale_of(settings.config, level),
-                               groups, std::move(log)};
+    detail::SessionParts parts{
+        model,  settings,      named_level(level), scale_of(settings.config, level), storage_of(settings.config, level),
+        groups, std::move(log)};
     const std::string& optim = settings.config.optim;
     if (optim == "adamw") return detail::make_adamw(std::move(parts));
     if (optim == "adam") return detail::make_adam(std::move(parts));

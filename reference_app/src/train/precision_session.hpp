@@ -26,6 +26,7 @@ struct SessionParts {
   const TrainerSettings& settings;
   amp::OptLevel level;  ///< one that with_opt_level knows
   amp::AnyScale scale;
+  amp::storage_options storage;  ///< how masters and moments are kept
   std::span<const ParamGroup> groups;
   std::function<void(std::string_view)> log;
 };
@@ -66,12 +67,14 @@ class SessionOf final : public Precision {
  public:
   explicit SessionOf(SessionParts parts)
       : tensors_(amp_torch::named_tensors(parts.model)),
+        in_fp32_(!L.master_weights || parts.storage.masters == amp::masters::fp32),
         session_(amp_torch::initialize<L>(
             parts.model, param_groups<Opt>(tensors_, parts.settings, parts.groups),
             amp_torch::init_options<amp::AnyScale>{
                 .scale = parts.scale,
                 .max_consecutive_skips = 0,  // the trainer counts, static scales included
                 .log = std::move(parts.log),
+                .storage = parts.storage,
                 .keep_fp32 = [](const std::string&, const torch::nn::Module&) { return true; },  // cast already
                 .allow_low = true})) {
     if (!parts.settings.config.original_init_step) return;
@@ -107,6 +110,12 @@ class SessionOf final : public Precision {
   void for_each_master(const std::function<void(const std::string&, const at::Tensor&)>& fn) override {
     if constexpr (L.cast == amp::casting::model && !L.master_weights) {
       for (const amp::Param& p : session_.optimizer().params()) fn(p.name, tensors_.at(p.name).detach().to(at::kFloat));
+    } else if (!in_fp32_) {  // between steps, so that there are no gradients to write out
+      session_.optimizer().for_each_master([&](const amp::MasterView& v) {
+        const at::Tensor& like = tensors_.at(std::string(v.name));
+        fn(std::string(v.name),
+           at::from_blob(const_cast<float*>(v.value.data()), like.sizes(), like.strides(), at::kFloat));
+      });
     } else {
       for (const amp::Param& p : session_.optimizer().master_params()) {
         const at::Tensor& like = tensors_.at(p.name);
@@ -129,6 +138,7 @@ class SessionOf final : public Precision {
 
  private:
   std::map<std::string, at::Tensor> tensors_;
+  bool in_fp32_;  ///< masters can be handed out as they lie
   amp::Session<L, std::reference_wrapper<model::ClipBert>, amp::AnyScale, Opt> session_;
 };
 

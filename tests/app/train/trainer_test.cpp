@@ -433,7 +433,8 @@ TEST_SUITE("train/trainer") {
     };
     refused([](auto& c) { c.opt_level = "O7"; });
     refused([](auto& c) { c.optim = "lion"; });
-    refused([](auto& c) { c.master_weights = "kahan"; });
+    refused([](auto& c) { c.master_weights = "fp4"; });
+    refused([](auto& c) { c.optimizer_state = "int8"; });
     refused([](auto& c) { c.accumulate = "median"; });
     refused([](auto& c) {
       c.loss_scale = clipbert::config::LossScale{.dynamic = true};
@@ -447,6 +448,15 @@ TEST_SUITE("train/resume") {
     for (const auto& [level, type] :
          {std::pair{"O0", "bf16"}, {"O1", "bf16"}, {"O2", "bf16"}, {"O2", "fp16"}, {"O3", "bf16"}}) {
       check_resume(settings_for(level, type));
+    }
+  }
+  TEST_CASE("B48 so does training with other forms of masters and moments") {
+    for (const auto& [masters, moments] : {std::pair{"remainder", "bf16"}, {"kahan", "fp8"}, {"stochastic", "fp16"}}) {
+      CAPTURE(masters);
+      auto settings = settings_for("O2", "bf16");
+      settings.config.master_weights = masters;
+      settings.config.optimizer_state = moments;
+      check_resume(settings);
     }
   }
   TEST_CASE("B48 so does training with accumulation, skipped steps and a growing scale") {
