@@ -7,8 +7,8 @@
 #if defined(__GLIBC__)
 #include <malloc.h>
 #endif
-#if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/allocator_interface.h>
+#if defined(__SANITIZE_ADDRESS__)  // declared here: not every package of the sanitizer has its header
+extern "C" std::size_t __sanitizer_get_current_allocated_bytes();
 #endif
 
 #include "master_weights/instances.hpp"
