@@ -20,4 +20,4 @@ cmake --build "$build" --parallel "$(nproc)"
 find "$build" -name '*.gcda' -delete
 ctest --test-dir "$build" -L toolkit --output-on-failure -j "$(nproc)"
 gcovr --root . --filter include/amp/ --object-directory "$build" --exclude-unreachable-branches --print-summary \
-      --fail-under-line "$under" -j "$(nproc)" "$build"
+      --fail-under-line "$under" -j "$(nproc)" "$build/tests"
