@@ -1,6 +1,8 @@
 #include <doctest/doctest.h>
 
 #include <amp/core/dtype.hpp>
+#include <cstddef>
+#include <string_view>
 
 TEST_SUITE("core/dtype") {
   TEST_CASE("every format has a name and a size, and a foreign value is not known") {
@@ -16,5 +18,15 @@ TEST_SUITE("core/dtype") {
     CHECK_FALSE(amp::known(static_cast<amp::dtype>(static_cast<int>(amp::dtype::e5m2fnuz) + 1)));
     CHECK_FALSE(amp::known(static_cast<amp::dtype>(200)));
     CHECK(amp::name(static_cast<amp::dtype>(200)) == "unknown");
+  }
+  TEST_CASE("the names of a message are those of the formats, in order") {
+    std::size_t at = 0;
+    for (int i = 0; amp::known(static_cast<amp::dtype>(i)); ++i) {
+      const auto found = amp::dtype_names.find(amp::name(static_cast<amp::dtype>(i)), at);
+      REQUIRE(found != std::string_view::npos);
+      CHECK(found >= at);
+      at = found + 1;
+    }
+    CHECK(at > 0);
   }
 }

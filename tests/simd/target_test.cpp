@@ -1,6 +1,8 @@
 #include <doctest/doctest.h>
 
 #include <amp/simd/target.hpp>
+#include <set>
+#include <string_view>
 
 using amp::simd::target;
 
@@ -58,4 +60,13 @@ TEST_SUITE("simd/target") {
     CHECK(product(1e-30f, 1e-10f) > 0.f);
   }
 #endif
+  TEST_CASE("each target has a name of its own, and none that is not one") {
+    std::set<std::string_view> names;
+    for (int i = 0; i <= static_cast<int>(amp::simd::target::avx512); ++i) {
+      names.insert(amp::simd::name(static_cast<amp::simd::target>(i)));
+    }
+    CHECK(names.size() == 5);
+    CHECK_FALSE(names.contains(amp::simd::name(static_cast<amp::simd::target>(77))));
+    CHECK_FALSE(names.contains("unknown"));
+  }
 }
