@@ -43,7 +43,7 @@ FAULTS = [
      "sum += op(static_cast<double>(x));", "sum += static_cast<double>(op(x));", "fn/l2norm_test"),
     ("Philox does nine rounds", "core/philox.hpp", "round < 10", "round < 9", "core/philox_test"),
     ("clipping adds its 1e-6 to the limit", "optim/clip.hpp",
-     "max_norm / (norm + 1e-6)", "(max_norm + 1e-6) / norm", "optim/clip_test"),
+     "factor = max_norm / (norm + 1e-6);", "factor = (max_norm + 1e-6) / norm;", "optim/clip_test"),
     ("layer norm's variance is divided by n - 1", "nn/norm_kernels.hpp",
      "const double count = static_cast<double>(columns);", "const double count = static_cast<double>(columns - 1);", "nn/layer_norm_test"),
 ]
