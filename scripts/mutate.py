@@ -17,9 +17,9 @@ ROOT = Path(__file__).resolve().parent.parent
 # name, header below include/amp, text as it is, text with the fault, tests that are to fail
 FAULTS = [
     ("bf16 ties round up instead of to even", "formats/layout.hpp",
-     "((1u << (L::cut - 1)) - 1u) + ((bits >> L::cut) & 1u)", "(1u << (L::cut - 1))", "formats/bfloat16_test"),
+     "((1u << (L::cut - 1)) - 1u) + ((bits >> L::cut) & 1u)", "(1u << (L::cut - 1))", "formats/low_float_test"),
     ("a double's tie rounds up instead of to even", "formats/round.hpp",
-     "(rest == tie && (kept & 1u) != 0)", "rest == tie", "formats/half_test"),
+     "(rest == tie && (kept & 1u) != 0)", "rest == tie", "formats/low_float_test"),
     ("the last element of an odd tail is left out", "apply/engine.hpp",
      "if (i < n) go(i, simd::part{static_cast<int>(n - i)});", "if (i + 1 < n) go(i, simd::part{static_cast<int>(n - i)});",
      "fn/scale_test"),

@@ -13,6 +13,9 @@
 
 #include "apply/tensors.hpp"
 #include "simd/targets.hpp"
+#include "support/errors.hpp"
+
+using test_support::message_of;
 
 using amp::as_view;
 using amp::dtype;
@@ -87,16 +90,6 @@ struct AddIndex {
     x = x + by;
   }
 };
-
-template <class Call>
-std::string message_of(Call&& call) {
-  try {
-    call();
-  } catch (const amp::error& e) {
-    return e.what();
-  }
-  return "";
-}
 
 }  // namespace
 

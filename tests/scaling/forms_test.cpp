@@ -9,6 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "support/errors.hpp"
+
+using test_support::has;
+using test_support::message_of;
+
 using amp::LossScaler;
 using Apex = LossScaler<amp::DynamicScale>;
 
@@ -19,16 +24,6 @@ std::vector<Apex> scalers(std::initializer_list<float> starts) {
   return all;
 }
 std::span<const Apex> view(const std::vector<Apex>& v) { return v; }
-template <class F>
-std::string message_of(F&& f) {
-  try {
-    f();
-  } catch (const amp::error& e) {
-    return e.what();
-  }
-  return {};
-}
-bool has(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
 }  // namespace
 
 TEST_SUITE("scaling/forms") {

@@ -3,18 +3,12 @@
 #include <amp/session/choices.hpp>
 #include <string>
 
-namespace {
-template <class F>
-std::string message_of(F&& f) {
-  try {
-    f();
-  } catch (const amp::error& e) {
-    return e.what();
-  }
-  return {};
-}
-bool has(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
-}  // namespace
+#include "support/errors.hpp"
+
+using test_support::has;
+using test_support::message_of;
+
+namespace {}  // namespace
 
 TEST_SUITE("toolkit/choices") {
   TEST_CASE("L3 how masters and moments are stored is chosen by name, in any case") {

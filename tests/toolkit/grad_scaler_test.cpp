@@ -7,6 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "support/errors.hpp"
+
+using test_support::has;
+using test_support::message_of;
+
 using amp::GradScaler;
 using amp::half;
 using amp::Verdict;
@@ -32,16 +37,6 @@ struct SelfScaled {
   [[nodiscard]] amp::GradCheck check(float) const { return {1., bad, bad ? "w" : ""}; }
   void step_scaled(float grad_scale, bool found_inf) { scale = grad_scale, found = found_inf, ++steps; }
 };
-template <class F>
-std::string message_of(F&& f) {
-  try {
-    f();
-  } catch (const amp::error& e) {
-    return e.what();
-  }
-  return {};
-}
-bool has(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
 GradScaler<> at(float scale) { return GradScaler<>({.scale = {.init = scale}}); }
 }  // namespace
 

@@ -12,7 +12,11 @@
 #include <type_traits>
 #include <vector>
 
+#include "support/errors.hpp"
 #include "toolkit/net.hpp"
+
+using test_support::has;
+using test_support::message_of;
 
 using amp::half;
 using amp::init_options;
@@ -36,16 +40,6 @@ void backward(S& session, Spoil&& spoil, amp::scale_options o = {}) {
       },
       o);
 }
-template <class F>
-std::string message_of(F&& f) {
-  try {
-    f();
-  } catch (const amp::error& e) {
-    return e.what();
-  }
-  return {};
-}
-bool has(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
 }  // namespace
 
 TEST_SUITE("toolkit/session_reports") {

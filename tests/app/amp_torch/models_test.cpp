@@ -13,6 +13,11 @@
 #include <utility>
 #include <vector>
 
+#include "support/errors.hpp"
+
+using test_support::has;
+using test_support::message_of;
+
 namespace {
 
 /// Tells the types of what its forward gets, and gives them back in a map.
@@ -33,17 +38,6 @@ struct Scalar : torch::nn::Module {
 struct DataParallelNet : torch::nn::Module {
   torch::nn::Linear fc = register_module("fc", torch::nn::Linear(2, 2));
 };
-
-template <class F>
-std::string message_of(F&& f) {
-  try {
-    f();
-  } catch (const amp::error& e) {
-    return e.what();
-  }
-  return {};
-}
-bool has(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
 
 template <amp::OptLevel L>
 Net::Batch run(Net& net, amp_torch::forward_options o = {}) {

@@ -6,18 +6,13 @@
 #include <amp_torch/state_dict.hpp>
 #include <string>
 
+#include "support/errors.hpp"
+
+using test_support::message_of;
+
 namespace {
 
 /// The message of the amp::error that `f` throws, or an empty text.
-template <class F>
-std::string message_of(F&& f) {
-  try {
-    f();
-  } catch (const amp::error& e) {
-    return e.what();
-  }
-  return {};
-}
 
 struct Net : torch::nn::Module {
   torch::nn::Linear fc = register_module("fc", torch::nn::Linear(3, 2));

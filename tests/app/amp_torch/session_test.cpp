@@ -7,6 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "support/errors.hpp"
+
+using test_support::message_of;
+
 namespace {
 
 struct Net : torch::nn::Module {
@@ -34,16 +38,6 @@ std::vector<std::pair<torch::Tensor, torch::Tensor>> data(int batches, int rows)
     out.emplace_back(x, torch::stack({x.sum(1), x.select(1, 0)}, 1));
   }
   return out;
-}
-
-template <class F>
-std::string message_of(F&& f) {
-  try {
-    f();
-  } catch (const amp::error& e) {
-    return e.what();
-  }
-  return {};
 }
 
 /// The loop of the README over a level; returns the loss of each step.

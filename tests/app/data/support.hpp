@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "data/video.hpp"
+#include "support/errors.hpp"
 
 namespace test_support {
 
@@ -68,18 +69,5 @@ inline int count_of(const clipbert::data::Frame& frame) {
   }
   return bright;
 }
-
-/// The words of the exception that `action` throws, empty if it throws none of this kind.
-template <typename Error, typename Action>
-std::string message_of(Action action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
-}
-
-inline bool has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
 }  // namespace test_support
