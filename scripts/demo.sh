@@ -2,7 +2,7 @@
 # The whole job on a fresh machine: installs what is missing, builds, makes a small set of real H.264 videos, trains ClipBERT
 # in mixed precision and in fp32, evaluates both on unseen videos, searches by text, and shows the table.
 #   bash scripts/demo.sh              everything into demo/; a second run starts from what is there
-#   bash scripts/demo.sh --seeds 3    besides, trains other seeds at both levels and shows the spread (about 8 minutes a seed)
+#   bash scripts/demo.sh --seeds 3    besides, trains other seeds at both levels and shows the spread (about 6 minutes a seed)
 #   bash scripts/demo.sh --fresh      removes demo/ first
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -36,29 +36,41 @@ data_flags=(--train_datasets '[{"name":"demo","txt":"demo/data/train.jsonl","img
             --tokenizer_dir demo/data)
 
 # run_level <level> <seed>: trains into demo/runs/<level>_seed<seed> and evaluates the gallery with 1, 2 and 4 clips.
+# Each command says `|| return`: where the caller looks at the status, `set -e` is off.
 run_level() {
   local level=$1 seed=$2 out="demo/runs/$1_seed$2"
   if [ ! -f "$out/trained" ]; then
-    "$clipbert" train --config "$config" --output_dir "$out" "${data_flags[@]}" --opt_level "$level" --seed "$seed"
+    "$clipbert" train --config "$config" --output_dir "$out" "${data_flags[@]}" --opt_level "$level" --seed "$seed" || return
     touch "$out/trained"
   fi
   for clips in 1 2 4; do
     if [ ! -f "$out/gallery_$clips.json" ]; then
       "$clipbert" eval --output_dir "$out" --inference_model_step best --inference_n_clips "$clips" --json \
-        --inference_txt_db demo/data/gallery.jsonl --inference_img_db demo/data/gallery >"$out/gallery_$clips.json.tmp"
+        --inference_txt_db demo/data/gallery.jsonl --inference_img_db demo/data/gallery >"$out/gallery_$clips.json.tmp" || return
       mv "$out/gallery_$clips.json.tmp" "$out/gallery_$clips.json"
     fi
   done
 }
 
+# The fp32 run in the background is a job with a process group of its own, so that it can be ended as a whole.
+fp32=
+end_background() {
+  [ -z "$fp32" ] || kill -- "-$fp32" 2>/dev/null || true
+}
+trap end_background EXIT
+trap 'exit 130' INT TERM
+
 mkdir -p demo/runs
 for ((seed = first_seed; seed < first_seed + seeds; ++seed)); do
   say "training seed $seed on one core each: in mixed precision (O2, bf16, fp32 masters), shown here, and in fp32 (O0), log in demo/runs/O0_seed$seed.txt"
-  run_level O0 "$seed" >"demo/runs/O0_seed$seed.txt" 2>&1 &
+  set -m
+  run_level O0 "$seed" >"demo/runs/O0_seed$seed.txt" 2>&1 </dev/null &
   fp32=$!
-  run_level O2 "$seed" || { kill "$fp32" 2>/dev/null; exit 1; }
+  set +m
+  run_level O2 "$seed"
   echo "[demo] waiting for the fp32 run, which takes longer"
   wait "$fp32" || { tail -n 5 "demo/runs/O0_seed$seed.txt" >&2; exit 1; }
+  fp32=
 done
 
 if [ ! -f demo/compare.json ]; then

@@ -20,7 +20,7 @@ FAULTS = [
      "((1u << (L::cut - 1)) - 1u) + ((bits >> L::cut) & 1u)", "(1u << (L::cut - 1))", "formats/low_float_test"),
     ("a double's tie rounds up instead of to even", "formats/round.hpp",
      "(rest == tie && (kept & 1u) != 0)", "rest == tie", "formats/low_float_test"),
-    ("the last element of an odd tail is left out", "apply/engine.hpp",
+    ("the last element of an odd tail is left out", "apply/scratch.hpp",
      "if (i < n) go(i, simd::part{static_cast<int>(n - i)});", "if (i + 1 < n) go(i, simd::part{static_cast<int>(n - i)});",
      "fn/scale_test"),
     ("a tensor of several chunks loses its last one", "apply/plan.hpp",
@@ -45,7 +45,8 @@ FAULTS = [
     ("clipping adds its 1e-6 to the limit", "optim/clip.hpp",
      "factor = max_norm / (norm + 1e-6);", "factor = (max_norm + 1e-6) / norm;", "optim/clip_test"),
     ("layer norm's variance is divided by n - 1", "nn/norm_kernels.hpp",
-     "const double count = static_cast<double>(columns);", "const double count = static_cast<double>(columns - 1);", "nn/layer_norm_test"),
+     "const double inverse_count = 1.0 / static_cast<double>(columns);",
+     "const double inverse_count = 1.0 / static_cast<double>(columns - 1);", "nn/layer_norm_test"),
 ]
 
 

@@ -1,5 +1,5 @@
 // shows: Q1
-// expect: amp: e5m2 is refused in the forward pass, its mantissa is too short; use fp8::hybrid_formats
+// expect: amp: e5m2 in the forward pass is refused, two mantissa bits are too few for activations and weights; use fp8::hybrid_formats
 #include <amp/nn/fp8_recipe.hpp>
 
 int main() {

@@ -90,7 +90,8 @@ class Region final : public c10::DebugInfoBase {
   [[nodiscard]] at::Tensor convert(const at::Tensor& t, at::ScalarType to, const OpFacts& op) const {
     if (!eligible(t) || t.scalar_type() == to) return t;
     const bool weight = options.cache && to == type && t.scalar_type() == at::kFloat && t.requires_grad() &&
-                        t.is_leaf() && !t.is_view() && !t.is_inference();
+                        t.is_leaf() && !t.is_view() && !t.is_inference() && t.layout() == at::kStrided &&
+                        t.has_storage();
     bool cached = false;
     const auto make = [&] {
       ++cache->casts;

@@ -42,7 +42,8 @@ void print_help(std::ostream& out) {
   }
   out << "  --version   prints the versions of the program and of what it is built on\n\n"
          "`clipbert COMMAND --help` lists the flags with defaults and units.\n"
-         "Exit codes: 0 done, 2 wrong use, 3 content that cannot be used, 4 training diverged, 130 interrupted with "
+         "Exit codes: 0 done, 1 another failure, 2 wrong use, 3 content that cannot be used, 4 training diverged, 130 "
+         "interrupted with "
          "the "
          "state saved.\n";
 }

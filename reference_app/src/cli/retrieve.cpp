@@ -88,11 +88,6 @@ namespace {
 
 at::ScalarType low_type(const config::Config& c) { return *c.amp_dtype == "fp16" ? at::kHalf : at::kBFloat16; }
 
-/// O1 casts per operation; other levels have cast the model.
-amp_torch::OpCast region(const config::Config& c) {
-  return *c.opt_level == "O1" ? amp_torch::OpCast(low_type(c)) : amp_torch::OpCast();
-}
-
 fs::path weights_file(const config::Config& c, const ModelChoice& choice, std::string& step) {
   if (choice.checkpoint) {
     step = choice.checkpoint->stem().string();
@@ -133,15 +128,19 @@ TrainedModel open_model(config::Loaded loaded, std::span<const std::string> path
   return out;
 }
 
+amp_torch::OpCast scoring_region(const config::Config& c) {
+  return *c.opt_level == "O1" ? amp_torch::OpCast(low_type(c)) : amp_torch::OpCast();
+}
+
 eval::GalleryFeatures encode(TrainedModel& trained, eval::GallerySource& gallery) {
-  const auto cast = region(trained.settings.config);
+  const auto cast = scoring_region(trained.settings.config);
   return eval::encode_gallery(*trained.model, gallery, trained.settings.config.inference_batch_size);
 }
 
 eval::ScoreMatrix score(TrainedModel& trained, const std::vector<std::string>& texts,
                         const eval::GalleryFeatures& features) {
   const config::Config& c = trained.settings.config;
-  const auto cast = region(c);
+  const auto cast = scoring_region(c);
   return eval::score_all(*trained.model, tokenized(*trained.tokenizer, texts, c.max_txt_len), features,
                          {.aggregation = c.score_agg_func, .pairs = c.eval_retrieval_batch_size});
 }

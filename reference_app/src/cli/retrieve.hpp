@@ -1,5 +1,6 @@
 /// Captions against videos: the one way in which validation, eval and search score.
 #pragma once
+#include <amp_torch/op_cast.hpp>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -48,6 +49,9 @@ struct TrainedModel {
   std::filesystem::path file;  ///< of the weights
   std::string step;            ///< "1700", or "best" where the file's name tells no step
 };
+
+/// What a forward pass for scores runs in: O1 casts per operation, other levels have cast the model.
+[[nodiscard]] amp_torch::OpCast scoring_region(const config::Config& config);
 
 /// Which weights to take.
 struct ModelChoice {

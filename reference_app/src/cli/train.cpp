@@ -58,6 +58,7 @@ class TrainRun {
   void validate(std::int64_t step);
   [[nodiscard]] bool weights_are_sound(const train::ModelState& weights);
   void save_state();
+  [[nodiscard]] diverged_error unsound(std::int64_t step) const;
   void summary(const std::string& how, double seconds);
 
   Warnings warnings_;
@@ -282,6 +283,14 @@ bool TrainRun::validation_is_due(std::int64_t step) const {
   return step > validated_ && (step % data_.plan.valid_steps == 0 || step == data_.plan.num_train_steps);
 }
 
+/// The run ends on weights that no state can hold.
+diverged_error TrainRun::unsound(std::int64_t step) const {
+  return diverged_error("train: the weights of step " + std::to_string(step) + " are not finite; " +
+                        (state_step_ > 0 ? "the state of step " + std::to_string(state_step_) + " is the last sound one"
+                                         : std::string("no state was saved by this run")) +
+                        "; try a smaller learning_rate or grad_norm");
+}
+
 int TrainRun::loop() {
   const auto start = std::chrono::steady_clock::now();
   const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
@@ -302,6 +311,7 @@ int TrainRun::loop() {
     const bool stop = StopSignals::requested();
     if (!stop && validation_is_due(record->step)) validate(record->step);
     if (stop || record->step % data_.save_steps == 0 || record->step == last) save_state();
+    if ((stop || record->step == last) && state_step_ != record->step) throw unsound(record->step);
     if (!stop) continue;
     summary("interrupted, the state of step " + std::to_string(state_step_) + " is saved", seconds());
     return interrupted;

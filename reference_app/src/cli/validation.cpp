@@ -91,6 +91,7 @@ Values Validation::pairs(model::ClipBert& model) const {
 }
 
 Values Validation::run(model::ClipBert& model) const {
+  const auto cast = scoring_region(config_);  // as eval and search do
   Values values = pairs(model);
   Gallery gallery({set_, &set_->videos()}, std::max(1, decode_threads(config_)));
   const auto features = eval::encode_gallery(model, gallery, config_.inference_batch_size);

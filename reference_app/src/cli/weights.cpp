@@ -67,7 +67,9 @@ std::string LoadReport::text(const std::filesystem::path& file) const {
 }
 
 LoadReport start_from(model::ClipBert& model, const std::filesystem::path& file, const std::string& prefix) {
-  if (file.extension() != ".safetensors") {
+  std::error_code failed;
+  const auto target = std::filesystem::canonical(file, failed);  // ckpt/best is a link without an extension
+  if ((failed ? file : target).extension() != ".safetensors") {
     throw content_error(file.string() + ": weights are read from .safetensors files only; save them in that format");
   }
   auto own = model.named_tensors();
