@@ -120,11 +120,12 @@ template <class Policy>
   }
 }
 
-/// Takes scale and clean counter from apex's form; what is only counted for reports starts again at 0.
+/// Takes scale and clean counter from apex's form. What that form lacks stays (a hysteresis tracker); what is only
+/// counted for reports starts again at 0.
 /// throws  amp::error if the saved scale cannot be used
 template <class Policy>
 constexpr void load(LossScaler<Policy>& scaler, const apex_scaler_state& saved, where at = where::here()) {
-  typename LossScaler<Policy>::state_type s{saved.loss_scale, {}, 0, 0, 0, 0};
+  typename LossScaler<Policy>::state_type s{saved.loss_scale, scaler.state().counters, 0, 0, 0, 0};
   if constexpr (std::tuple_size_v < decltype(s.counters) >> 0) s.counters[0] = saved.unskipped;
   scaler.load(s, at);
 }

@@ -27,6 +27,16 @@ std::span<const Apex> view(const std::vector<Apex>& v) { return v; }
 }  // namespace
 
 TEST_SUITE("scaling/forms") {
+  TEST_CASE("S4 S14 apex's form has no hysteresis tracker, so loading it leaves the tracker alone") {
+    LossScaler saved{amp::HysteresisScale{.init = 64.f, .hysteresis = 3}};
+    LossScaler loaded{amp::HysteresisScale{.init = 8.f, .hysteresis = 3}};
+    load(loaded, to_apex(saved));
+    loaded.update(true);
+    loaded.update(true);
+    CHECK(loaded.scale() == 64.f);
+    loaded.update(true);
+    CHECK(loaded.scale() == 32.f);
+  }
   TEST_CASE("S14 apex's form lists loss scale and clean counter of each scaler under apex's keys") {
     auto all = scalers({8.f, 1024.f});
     all[1].update(false), all[1].update(false);

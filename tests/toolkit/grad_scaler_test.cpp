@@ -171,6 +171,23 @@ TEST_SUITE("toolkit/grad_scaler") {
     off.step(u.weights);
     CHECK(float(u.value[0]) == doctest::Approx(0.875).epsilon(1e-3));
   }
+  TEST_CASE("L3 clipping twice multiplies the factors, disabled or not, and a limit that is not positive is refused") {
+    std::vector<float> results;
+    for (const bool enabled : {true, false}) {
+      GradScaler<> scaler({.scale = {.init = 64.f}, .enabled = enabled});
+      Unit u;
+      u.backward(scaler.scale(1.f));
+      scaler.unscale(u.weights);
+      CHECK(scaler.clip_grad_norm(u.weights, 0.25) == doctest::Approx(std::sqrt(0.3125)));
+      CHECK(scaler.clip_grad_norm(u.weights, 5.) == doctest::Approx(0.25).epsilon(1e-5));
+      for (const double bad : {0., -1., std::numeric_limits<double>::quiet_NaN()})
+        CHECK(has(message_of([&] { scaler.clip_grad_norm(u.weights, bad); }), "max_norm must be positive"));
+      scaler.step(u.weights);
+      results.push_back(float(u.value[1]));
+    }
+    CHECK(results[0] == results[1]);
+    CHECK(results[0] == doctest::Approx(2. - 0.5 * 0.5 * 0.25 / std::sqrt(0.3125)).epsilon(1e-3));
+  }
   TEST_CASE("S14 the state of the protocol's scaler goes there and back") {
     auto a = at(64.f), b = at(1.f);
     a.update(3.f);

@@ -249,6 +249,21 @@ TEST_SUITE("toolkit/session") {
     CHECK(session.loss_scale() == 32.f);
     CHECK(session.step() == Verdict::skip);
   }
+  TEST_CASE("S7 S10 an overflow found late moves the scale, and only the optimizers of its own scope skip") {
+    const auto is_norm = [](const amp::Param& p) { return p.role == amp::role::norm; };
+    auto session = amp::initialize<amp::O2>(
+        Net32{},
+        std::tuple{amp::Group<Sgd>{Sgd{.lr = 1.}, is_norm, "norms"}, amp::Group<Adam>{Adam{.lr = 0.1}, {}, "rest"}},
+        {.scale = {.init = 64.f}});
+    amp::scale_loss(1.f, session, [&](float) { session.model().n_grad[1] = infinity; },
+                    {.optimizers = {0}, .delay_overflow_check = true});
+    amp::scale_loss(1.f, session, [&](float s) { session.model().backward(s); }, {.optimizers = {1}});
+    CHECK(session.loss_scale() == 32.f);
+    CHECK(session.step() == Verdict::skip);
+    CHECK(session.optimizer<0>().group(0).step == 0);
+    CHECK(session.optimizer<1>().group(0).step == 1);
+    CHECK(session.skipped() == 1);
+  }
   TEST_CASE("a static scale reports an overflow and steps all the same, scale 1 without masters looks at nothing") {
     auto session = amp::initialize<amp::O2>(Net32{}, Sgd{}, init_options<StaticScale>{.scale = {128.f}});
     CHECK(train(session, 1.f, true) == Verdict::apply);

@@ -81,18 +81,17 @@ class GradScaler {
     return seen.check;
   }
   /// Makes the step of this optimizer use gradients whose norm is at most `max_norm`; returns the norm before.
-  /// throws  amp::error unless `unscale` came before and `step` not yet
+  /// throws  amp::error unless `unscale` came before and `step` not yet, or for a `max_norm` that is not positive
   template <ScaledOptimizer Opt>
   double clip_grad_norm(Opt& optimizer, double max_norm, where at = where::here()) {
-    if (!options_.enabled) {
-      Seen& seen = of(optimizer);
-      seen.check = optimizer.check(1.f);
-      seen.clip = clip_factor(seen.check.norm, max_norm);
-      return seen.check.norm;
-    }
+    expects(max_norm > 0., "clip_grad_norm: max_norm must be positive; leave the call out for no clipping", at);
     Seen& seen = of(optimizer);
-    expects(seen.stage == progress::unscaled,
-            "clip_grad_norm between unscale() and step(): else it sees scaled gradients", at);
+    if (options_.enabled) {
+      expects(seen.stage == progress::unscaled,
+              "clip_grad_norm between unscale() and step(): else it sees scaled gradients", at);
+    } else {
+      seen.check = optimizer.check(1.f);
+    }
     const double norm = seen.check.norm * seen.clip;
     seen.clip *= clip_factor(norm, max_norm);
     return norm;

@@ -139,17 +139,18 @@ template <OptLevel L, class Model, ScalePolicy Policy, Optimizer... Opts>
 void Session<L, Model, Policy, Opts...>::update_scaler(std::size_t loss, bool overflow, const scale_options& o,
                                                        where at) {
   LossScaler<Policy>& scaler = scalers_[loss];
-  Verdict verdict = overflow && scaler.skips() ? Verdict::skip : Verdict::apply;
+  // An overflow of an earlier scope moves the scale now; its own optimizers were told to skip then.
+  if (overflow && scaler.skips()) for_named(o.optimizers, at, [](auto&, detail::GradSlot& slot) { slot.skip = true; });
   if (o.delay_overflow_check) {
     late_overflow_[loss] = late_overflow_[loss] || overflow;
+    if (!overflow || !scaler.skips()) return;
   } else {
     const float before = scaler.scale();
-    verdict = scaler.update(overflow || late_overflow_[loss]);
+    const Verdict verdict = scaler.update(overflow || late_overflow_[loss]);
     late_overflow_[loss] = false;
     log_scale(loss, before, verdict);
+    if (verdict != Verdict::skip) return;
   }
-  if (verdict != Verdict::skip) return;
-  for_named(o.optimizers, at, [](auto&, detail::GradSlot& slot) { slot.skip = true; });
   const std::int64_t limit = options_.max_consecutive_skips;
   if (limit == 0 || scaler.skips_in_a_row() < limit) return;
   throw diverged("diverged: " + std::to_string(scaler.skips_in_a_row()) +
