@@ -1,5 +1,7 @@
 #include <doctest/doctest.h>
 
+#include <cmath>
+
 #include "master_weights/instances.hpp"
 
 using amp::Adam;
@@ -170,6 +172,9 @@ TEST_SUITE("master_weights/saved") {
     refuse("exp_avg_scale.t1", [](auto& s) { s.at("exp_avg_scale.t1").bytes.resize(8); });
     refuse("exp_avg_sq.t1", [](auto& s) { s.at("exp_avg_sq.t1").bytes.pop_back(); });
     refuse("exp_avg_sq.t1", [](auto& s) { s.erase("exp_avg_sq.t1"); });
+    refuse("group.0.step", [](auto& s) { amp::save_value<std::int64_t>(s, "group.0.step", -7); });
+    refuse("Adam: lr must be", [](auto& s) { amp::save_value(s, "group.0.lr", -3.); });
+    refuse("Adam: lr must be", [](auto& s) { amp::save_value(s, "group.0.lr", std::nan("")); });
     m.load(state);
     CHECK(saved(m) == state);
   }

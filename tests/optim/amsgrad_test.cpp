@@ -75,13 +75,18 @@ TEST_SUITE("optim/adagrad") {
     reference::Tensors<float> t({9});
     for (auto& g : t.g[0]) g = 0.f;
     const auto before = t.w;
-    amp::MasterWeights<Adagrad> m({{Adagrad{.lr = 0.5}, t.source()}});
-    m.step(), m.step();
-    CHECK(t.w == before);
+    for (const double eps : {1e-10, 0x1p-126}) {
+      amp::MasterWeights<Adagrad> m({{Adagrad{.lr = 0.5, .eps = eps}, t.source()}});
+      m.step(), m.step();
+      CHECK(t.w == before);
+    }
   }
   TEST_CASE("F4 F1 options out of range throw when the group is made") {
     CHECK_THROWS_WITH_AS((Adagrad::group{Adagrad{.lr = -1.}}), doctest::Contains("Adagrad: lr must be"), amp::error);
     CHECK_THROWS_AS((Adagrad::group{Adagrad{.eps = 0.}}), amp::error);
+    CHECK_THROWS_AS((Adagrad::group{Adagrad{.eps = 1e-50}}), amp::error);  // 0 in fp32
+    CHECK_THROWS_AS((Adagrad::group{Adagrad{.lr = 1e39}}), amp::error);    // infinite in fp32
+    CHECK_NOTHROW((Adagrad::group{Adagrad{.eps = 0x1p-126}}));
     CHECK_THROWS_AS((Adagrad::group{Adagrad{.weight_decay = std::numeric_limits<double>::infinity()}}), amp::error);
     CHECK_THROWS_AS((AdamAmsgrad::group{AdamAmsgrad{.beta2 = 1.}}), amp::error);
   }

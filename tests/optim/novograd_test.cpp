@@ -89,6 +89,7 @@ TEST_SUITE("optim/novograd") {
   }
   TEST_CASE("F7 options out of range throw when the group is made") {
     CHECK_THROWS_AS((NovoGrad::group{NovoGrad{.beta2 = 1.}}), amp::error);
+    CHECK_THROWS_AS((NovoGrad::group{NovoGrad{.eps = 1e-50}}), amp::error);
     CHECK_THROWS_WITH_AS((NovoGrad::group{NovoGrad{.eps = 0.}}), doctest::Contains("NovoGrad: eps"), amp::error);
   }
 }

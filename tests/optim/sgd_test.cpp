@@ -96,6 +96,7 @@ TEST_SUITE("optim/adamax") {
   TEST_CASE("a NaN gradient is not lost in the maximum") {
     reference::Tensors<float> t({20});
     t.g[0][3] = std::nanf("");
+    CHECK_THROWS_AS((amp::Adamax::group{amp::Adamax{.eps = 1e-50}}), amp::error);
     amp::MasterWeights<amp::Adamax> m({{amp::Adamax{}, t.source()}});
     m.step();
     CHECK(std::isnan(t.w[0][3]));

@@ -55,8 +55,14 @@ template <Optimizer Opt>
 void MasterWeights<Opt>::expect_loadable(const StateDict& state, const std::string& prefix, where at) const {
   for (const auto& g : groups_) {
     const std::string group = prefix + "group." + g->name + '.';
-    (void)load_value<std::int64_t>(state, group + "step", at);
-    if constexpr (requires { g->hyper.options.lr; }) (void)load_value<double>(state, group + "lr", at);
+    const auto step = load_value<std::int64_t>(state, group + "step", at);
+    expects(
+        step >= 0, [&] { return "saved \"" + group + "step\" is negative: " + std::to_string(step); }, at);
+    if constexpr (requires { g->hyper.options.lr; }) {
+      auto options = g->hyper.options;
+      options.lr = load_value<double>(state, group + "lr", at);
+      if constexpr (requires { options.validate(at); }) options.validate(at);
+    }
     if constexpr (detail::HasTensorState<Opt>) {
       for (std::size_t k = 0; k < g->hyper.tensor_state.size(); ++k)
         (void)detail::saved_tensor_state(state, group + Opt::tensor_state_names[k], g->size(), at);

@@ -30,7 +30,7 @@ struct Adagrad {
   constexpr void validate(where at) const {
     detail::check_options(*this, "Adagrad", at);
     // A first gradient of 0 gives 0/(0 + eps).
-    detail::option(eps > 0., "Adagrad", "eps must be positive", at);
+    detail::option(detail::finite_above_zero(eps), "Adagrad", "eps must be a normal fp32 number, at least 2^-126", at);
   }
 };
 

@@ -44,7 +44,7 @@ struct Adamax {
   /// throws  amp::error if an option is out of range
   constexpr void validate(where at) const {
     detail::check_options(*this, "Adamax", at);
-    detail::option(eps > 0., "Adamax", "eps must be positive and finite", at);
+    detail::option(detail::finite_above_zero(eps), "Adamax", "eps must be a normal fp32 number, at least 2^-126", at);
   }
 };
 

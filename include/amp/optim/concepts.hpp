@@ -99,7 +99,9 @@ constexpr void option(bool ok, std::string_view optimizer, std::string_view text
   expects(
       ok, [&] { return std::string(optimizer) + ": " + std::string(text); }, at);
 }
-constexpr bool finite_from_zero(double x) { return x >= 0. && x <= 1.7976931348623157e308; }
+// Steps compute in fp32, where larger values are infinite and smaller ones than 2^-126 count as 0.
+constexpr bool finite_from_zero(double x) { return x >= 0. && x <= 0x1.fffffep127; }
+constexpr bool finite_above_zero(double x) { return x >= 0x1p-126 && x <= 0x1.fffffep127; }
 constexpr bool decay_rate(double b) { return b >= 0. && b < 1.; }
 
 /// The checks that all optimizers share.

@@ -64,7 +64,8 @@ struct NovoGrad {
   /// throws  amp::error if an option is out of range
   constexpr void validate(where at) const {
     detail::check_options(*this, "NovoGrad", at);
-    detail::option(eps > 0., "NovoGrad", "eps must be positive", at);  // a gradient of 0 has norm 0
+    detail::option(detail::finite_above_zero(eps), "NovoGrad", "eps must be a normal fp32 number, at least 2^-126",
+                   at);  // a gradient of 0 has norm 0
   }
 
  private:
