@@ -48,9 +48,8 @@ void scale_loss(const Loss& loss, S& session, Backward&& backward, const scale_o
 /// Makes the next step use gradients whose norm is at most `max_norm`: the factor min(1, max_norm / (norm + 1e-6)) is
 /// folded into the step, the gradients themselves are not touched. Returns the norm before clipping, of the unscaled
 /// gradients, which does not depend on the loss scale.
-/// throws  amp::error on gradients that are still scaled, if max_norm is not positive, and for a norm that is not
-/// finite
-///         if asked to
+/// throws  amp::error on gradients that are still scaled, if max_norm is not positive, and, if asked to, for a
+///         norm that is not finite
 template <TrainingSession S>
 double clip_grad_norm(S& session, double max_norm, const clip_options& options = {}, where at = where::here()) {
   return session.clip_gradients(max_norm, options, at);

@@ -34,8 +34,8 @@ template <class S>
 }
 
 /// Loads fp32 weights into a session of any level: low parameters are rounded, masters keep every bit. Moments,
-/// counters and scalers stay. throws  amp::error naming the first parameter that is missing or of another size; nothing
-/// is changed then
+/// counters and scalers stay.
+/// throws  amp::error naming the first parameter that is missing or of another size; nothing is changed then
 template <class S>
 void load_model_state(S& session, const StateDict& saved, where at = where::here()) {
   std::vector<Param> params;

@@ -48,7 +48,8 @@ void checked_scale(const E& executor, const F& functor, tensor_list out, tensor_
 
 /// out = a * in for lists of any formats, in place too. `report` hears of infinite or NaN *inputs*; they are written
 /// all the same. A finite product that overflows a low `out` gives infinity, and a report only with
-/// scale_check::output. throws  amp::error naming list (0 out, 1 in) and tensor
+/// scale_check::output.
+/// throws  amp::error naming list (0 out, 1 in) and tensor
 template <class E>
 void scale(const E& executor, tensor_list out, tensor_list in, float a, nonfinite_report& report,
            scale_check check = scale_check::input, where at = where::here()) {

@@ -7,8 +7,8 @@
 namespace amp::nn {
 
 /// x <- H D x / 4 for 16 values that lie `stride` apart; bit k of `signs` is set where D negates x[k]. H is the
-/// Sylvester matrix, H / 4 is orthogonal and symmetric. Additions in a fixed order, fp32. source  NVIDIA 2025
-/// (arXiv:2509.25149), random Hadamard transforms
+/// Sylvester matrix, H / 4 is orthogonal and symmetric. Additions in a fixed order, fp32.
+/// source  NVIDIA 2025 (arXiv:2509.25149), random Hadamard transforms
 AMP_HD constexpr void hadamard16(float* x, std::int64_t stride = 1, std::uint16_t signs = 0) {
   for (int k = 0; k < 16; ++k) {
     if (((signs >> k) & 1u) != 0) x[k * stride] = -x[k * stride];

@@ -18,7 +18,8 @@ struct linear_layer {
 };
 
 /// y = f(x w1^T + b1) w2^T + b2. `hidden` receives f(...), `pre` what goes into f; both are wanted by the backward
-/// pass. shape   x [rows, in], hidden and pre [rows, inner], y [rows, out]
+/// pass.
+/// shape   x [rows, in], hidden and pre [rows, inner], y [rows, out]
 template <exec::HostExecutor E, Activation F = gelu_erf, GemmBackend B = blocked>
 void linear_gelu_linear(const E& executor, const matrix_view& y, const matrix_view& x, const linear_layer& first,
                         const linear_layer& second, const matrix_view& hidden, const matrix_view& pre = {}, F f = {},

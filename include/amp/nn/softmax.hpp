@@ -145,8 +145,8 @@ void run_softmax_backward(const E& executor, const matrix_view& dx, const matrix
 }
 
 /// y = e^(x - max) / sum of the same, by rows. y may be x.
-/// types   any formats; fp32 inside, one rounding at the store. A row with a NaN or +infinity becomes NaN, no other
-/// row.
+/// A row with a NaN or +infinity becomes NaN, no other row.
+/// types   any formats; fp32 inside, one rounding at the store
 template <exec::HostExecutor E>
 void softmax(const E& executor, const matrix_view& y, const matrix_view& x, where at = where::here()) {
   run_softmax<false>(executor, y, x, at);

@@ -76,7 +76,8 @@ using Adam = detail::AdamOptions<false>;
 using AdamAmsgrad = detail::AdamOptions<true>;
 
 /// AdamW as transformers had it up to version 4, which ClipBERT trains with: p -= lr*sqrt(1-b2^t)/(1-b1^t) *
-/// m/(sqrt(v)+eps), then p -= lr*wd*p. source  transformers/optimization.py, class AdamW (removed in 5.0)
+/// m/(sqrt(v)+eps), then p -= lr*wd*p.
+/// source  transformers/optimization.py, class AdamW (removed in 5.0)
 struct HfAdamW {
   double lr = 1e-3;
   double beta1 = 0.9, beta2 = 0.999;

@@ -70,8 +70,8 @@ struct WeightAndGrad {
 
 /// Per tensor whose weight and gradient are not zero: a = trust*|w| / (|g| + wd*|w| + eps); with clip, a = min(a/lr,
 /// 1); the optimizer within steps on (g + wd*w)*a without decay of its own. Other tensors are stepped on g, without
-/// decay. Usage: `Larc{Sgd{.lr = 0.1, .momentum = 0.9}, {.trust = 0.01}}` source  You, Gitman & Ginsburg 2017
-/// (arXiv:1708.03888), in the form of apex LARC
+/// decay. Usage: `Larc{Sgd{.lr = 0.1, .momentum = 0.9}, {.trust = 0.01}}`
+/// source  You, Gitman & Ginsburg 2017 (arXiv:1708.03888), in the form of apex LARC
 template <Optimizer Inner>
 struct Larc : Inner {
   static_assert(!TensorOptimizer<Inner>,

@@ -61,7 +61,8 @@ inline constexpr std::string_view saved_name_of<double> = "F64";
 template <>
 inline constexpr std::string_view saved_name_of<std::int64_t> = "I64";
 
-/// The entry of a key, checked. throws amp::error naming key, what it holds and what is wanted
+/// The entry of a key, checked.
+/// throws  amp::error naming key, what it holds and what is wanted
 inline const SavedTensor& saved_entry(const StateDict& state, const std::string& key, std::string_view type,
                                       std::size_t bytes, where at) {
   const auto it = state.find(key);

@@ -38,7 +38,8 @@ template <class T, std::size_t N>
 }
 
 /// The formats of moments: "fp32", "bf16", "fp16", "e4m3" for all, or two of them, "e4m3,fp16", for the first and the
-/// others. throws  amp::error listing the known ones
+/// others.
+/// throws  amp::error listing the known ones
 [[nodiscard]] inline moment_formats parse_moments(std::string_view text, where at = where::here()) {
   static constexpr std::pair<std::string_view, dtype> choices[] = {{"fp32", dtype::fp32},
                                                                    {"bf16", dtype::bf16},

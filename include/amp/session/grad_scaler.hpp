@@ -50,7 +50,8 @@ struct grad_scaler_options {
 /// for each optimizer `unscale` (only where gradients are to be looked at or clipped) and `step`, then `update` once.
 /// Gradients stay in memory as the backward wrote them: unscaling is a factor that the step folds in. Gradients that
 /// are spoiled after `unscale` are not detected, as in torch. Usage: `amp::GradScaler scaler;
-/// backward(scaler.scale(loss)); scaler.step(weights); scaler.update();` source  torch.amp.GradScaler
+/// backward(scaler.scale(loss)); scaler.step(weights); scaler.update();`
+/// source  torch.amp.GradScaler
 template <ScalePolicy Policy = TorchScale>
 class GradScaler {
  public:
@@ -156,9 +157,8 @@ class GradScaler {
 
   /// GradScaler.state_dict(), for policies that have that form; empty if disabled. Save after `update`.
   [[nodiscard]] saved_dict state_dict() const { return options_.enabled ? to_dict(to_torch(scaler_)) : saved_dict{}; }
-  /// throws  amp::error for an empty form (a disabled scaler's), numbers out of range, and foreign keys; nothing
-  /// happens
-  ///         if disabled
+  /// throws  amp::error for an empty form (a disabled scaler's), numbers out of range, and foreign keys;
+  ///         nothing happens if disabled
   void load_state_dict(const saved_dict& dict, where at = where::here()) {
     if (options_.enabled) load_torch_dict(scaler_, dict, at);
   }

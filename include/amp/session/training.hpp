@@ -113,8 +113,8 @@ class Session {
     optimizer<I>().add_group(std::move(group), at);
   }
   /// Calls `fn(const MasterView&)` for each tensor that the I-th optimizer steps, with the unscaled gradient in fp32.
-  /// That writes fp32 gradients out, which a step does not need (said once in the log). throws  amp::error on gradients
-  /// that are still scaled, or used by a step already
+  /// That writes fp32 gradients out, which a step does not need (said once in the log).
+  /// throws  amp::error on gradients that are still scaled, or used by a step already
   template <std::size_t I = 0, class F>
   void for_each_master(F&& fn, where at = where::here()) {
     slots_[I].expect_clippable(L.enabled, at);
