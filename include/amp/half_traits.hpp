@@ -81,32 +81,25 @@ struct low_traits {
     return detail::decode<layout>(x);
   }
 };
+/// Those of one that tensors are stored in.
+template <class T, dtype Id>
+struct stored_traits : low_traits<T> {
+  static constexpr dtype id = Id;
+};
 }  // namespace detail
 
 template <>
-struct half_traits<half> : detail::low_traits<half> {
-  static constexpr dtype id = dtype::fp16;
-};
+struct half_traits<half> : detail::stored_traits<half, dtype::fp16> {};
 template <>
-struct half_traits<bfloat16> : detail::low_traits<bfloat16> {
-  static constexpr dtype id = dtype::bf16;
-};
+struct half_traits<bfloat16> : detail::stored_traits<bfloat16, dtype::bf16> {};
 template <>
-struct half_traits<e4m3> : detail::low_traits<e4m3> {
-  static constexpr dtype id = dtype::e4m3;
-};
+struct half_traits<e4m3> : detail::stored_traits<e4m3, dtype::e4m3> {};
 template <>
-struct half_traits<e5m2> : detail::low_traits<e5m2> {
-  static constexpr dtype id = dtype::e5m2;
-};
+struct half_traits<e5m2> : detail::stored_traits<e5m2, dtype::e5m2> {};
 template <>
-struct half_traits<e4m3fnuz> : detail::low_traits<e4m3fnuz> {
-  static constexpr dtype id = dtype::e4m3fnuz;
-};
+struct half_traits<e4m3fnuz> : detail::stored_traits<e4m3fnuz, dtype::e4m3fnuz> {};
 template <>
-struct half_traits<e5m2fnuz> : detail::low_traits<e5m2fnuz> {
-  static constexpr dtype id = dtype::e5m2fnuz;
-};
+struct half_traits<e5m2fnuz> : detail::stored_traits<e5m2fnuz, dtype::e5m2fnuz> {};
 /// No `id`: two values share a byte, so no tensor of our lists is stored in it.
 template <>
 struct half_traits<e2m1> : detail::low_traits<e2m1> {};

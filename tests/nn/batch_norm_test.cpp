@@ -194,6 +194,38 @@ TEST_SUITE("nn/batch_norm") {
     CHECK(mean[0] == 3.5f);
     CHECK_THROWS_WITH_AS(amp::nn::update_running(mean, variance, one, 0.1),
                          doctest::Contains("more than one value per channel"), amp::error);
+    CHECK_THROWS_WITH_AS(amp::nn::update_running(mean, variance, batch, 1.5), doctest::Contains("from 0 to 1"),
+                         amp::error);
+    CHECK_THROWS_WITH_AS(amp::nn::update_running(mean, variance, batch, std::nullopt, 0),
+                         doctest::Contains("the first is number 1"), amp::error);
+    CHECK(mean[0] == 3.5f);
+  }
+
+  TEST_CASE("channels that the lines do not divide into, and matrices of another shape, are refused by name") {
+    for (const bool last : {false, true}) {
+      Batch x(3, 4, 5, last, dtype::fp32), other(3, 4, 6, last, dtype::fp32);
+      x.random(1), other.random(2);
+      const auto stats = amp::nn::batch_statistics(best(), x.view());
+      const auto refuses = [&](const char* text, const auto& call) {
+        CHECK_THROWS_WITH_AS(call(), doctest::Contains(text), amp::error);
+      };
+      const amp::nn::channel_view five{x.m.view(), 5, last};
+      const std::vector<channel_stats> five_stats(5, {0., 1., 1});
+      refuses("has not 5 channels", [&] { return amp::nn::batch_statistics(best(), five); });
+      refuses("has not 5 channels", [&] { amp::nn::batch_norm(best(), x.m.view(), five, five_stats); });
+      refuses("5 statistics for 4", [&] { amp::nn::batch_norm(best(), x.m.view(), x.view(), five_stats); });
+      refuses("must not be negative",
+              [&] { amp::nn::batch_norm(best(), x.m.view(), x.view(), stats, {}, {}, {.eps = -1.f}); });
+      refuses("added is",
+              [&] { amp::nn::batch_norm(best(), x.m.view(), x.view(), stats, {}, {}, {.added = other.m.view()}); });
+      refuses("y is", [&] { return amp::nn::batch_norm_sums(best(), x.m.view(), x.view(), stats, other.m.view()); });
+      const auto sums = amp::nn::batch_norm_sums(best(), x.m.view(), x.view(), stats);
+      const auto backward = [&](const amp::nn::batch_norm_gradients& to, const amp::matrix_view& y) {
+        amp::nn::batch_norm_backward(best(), to, x.m.view(), x.view(), stats, sums, sums, {}, y);
+      };
+      refuses("y is", [&] { backward({.dx = x.m.view()}, other.m.view()); });
+      refuses("dadded is", [&] { backward({.dx = x.m.view(), .dadded = other.m.view()}, {}); });
+    }
   }
 
   TEST_CASE("large offsets keep their digits, and every executor gives the same bits") {

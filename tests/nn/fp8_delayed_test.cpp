@@ -87,7 +87,17 @@ TEST_SUITE("nn/fp8_delayed") {
     CHECK(second.scales == std::vector<float>{state.scale().inverse});
   }
 
-  TEST_CASE("Q3 the state saves and loads, and refuses a history of another length") {
+  TEST_CASE("Q3 a scale that 2^margin takes out of fp32's normal range stays at its edge") {
+    DelayedScale tiny(delayed_scaling<>{.history = 1, .margin = 200}, 448.f);
+    tiny.collect(448.f), tiny.update();
+    CHECK(tiny.scale().scale == 0x1p-126f);
+    CHECK(tiny.scale().inverse == 0x1p126f);
+    DelayedScale huge(delayed_scaling<>{.history = 1, .margin = -200}, 448.f);
+    huge.collect(448.f), huge.update();
+    CHECK(huge.scale().scale == std::numeric_limits<float>::max());
+  }
+
+  TEST_CASE("Q3 the state saves and loads, and refuses a history of another length and what no state holds") {
     DelayedScale state(delayed_scaling<>{.history = 3}, 448.f);
     after(state, 5.f);
     DelayedScale restored(delayed_scaling<>{.history = 3}, 448.f);
@@ -96,5 +106,15 @@ TEST_SUITE("nn/fp8_delayed") {
     DelayedScale other(delayed_scaling<>{.history = 4}, 448.f);
     CHECK_THROWS_WITH_AS(other.load(1.f, state.history()), doctest::Contains("3 entries for one of 4"), amp::error);
     CHECK_THROWS_AS(DelayedScale(delayed_scaling<>{.history = 0}, 448.f), amp::error);
+    constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+    const auto before = restored.scale().scale;
+    for (const float scale : {0.f, -1.f, nan, std::numeric_limits<float>::infinity()}) {
+      CHECK_THROWS_WITH_AS(restored.load(scale, state.history()), doctest::Contains("a number above 0"), amp::error);
+    }
+    for (const float amax : {-1.f, nan}) {
+      const std::vector<float> history{0.f, amax, 1.f};
+      CHECK_THROWS_WITH_AS(restored.load(1.f, history), doctest::Contains("negative or not finite"), amp::error);
+    }
+    CHECK(restored.scale().scale == before);
   }
 }

@@ -176,6 +176,18 @@ TEST_SUITE("nn/fp8_linear") {
     CHECK(turned[0] != plain[0]);
   }
 
+  TEST_CASE("a bias, input or output of another size is refused") {
+    Matrix x(2, 32), w(16, 32), y(2, 16), short_bias(1, 15), narrow(2, 31);
+    amp::fp8::Linear<amp::fp8::current_scaling<>> layer;
+    const amp::exec::vectorized executor;
+    const amp::tensor_view bias{short_bias.view().data, 15, amp::dtype::fp32, true, {}};
+    CHECK_THROWS_WITH_AS(layer.forward(executor, y.view(), x.view(), w.view(), bias),
+                         doctest::Contains("the bias has 15 elements, but 16"), amp::error);
+    CHECK_THROWS_AS(layer.forward(executor, y.view(), narrow.view(), w.view()), amp::error);
+    CHECK_THROWS_AS(layer.forward(executor, narrow.view(), x.view(), w.view()), amp::error);
+    CHECK_THROWS_AS(layer.backward(executor, {.dw = w.view()}, narrow.view(), x.view(), w.view()), amp::error);
+  }
+
   TEST_CASE("Q7 an operand with an infinity is noticed") {
     Matrix x(2, 32), w(2, 32), y(2, 2);
     x.random(1).set(1, 1, std::numeric_limits<float>::infinity()), w.random(2);

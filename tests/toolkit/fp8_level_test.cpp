@@ -24,6 +24,7 @@ struct Perceptron {
   std::vector<T> w1, w2, w1_grad, w2_grad;
   amp::fp8::Linear<R> first, second;
   std::vector<float> inner, out;  ///< kept for the backward pass
+  amp::fp8::pass pass;
 
   Perceptron() : w1(hidden * in), w2(hidden), w1_grad(hidden * in), w2_grad(hidden), first(R{}, 1), second(R{}, 2) {
     for (std::size_t i = 0; i < w1.size(); ++i) w1[i] = T(0.3f * std::sin(static_cast<float>(i * i % 1013)));
@@ -40,10 +41,10 @@ struct Perceptron {
     inner.assign(batch * hidden, 0.f), out.assign(batch, 0.f);
     const amp::exec::vectorized executor;
     first.forward(executor, amp::as_matrix(inner.data(), batch, hidden), amp::as_matrix(x.data(), batch, in),
-                  amp::as_matrix(w1.data(), hidden, in));
+                  amp::as_matrix(w1.data(), hidden, in), {}, pass);
     for (float& v : inner) v = v > 0.f ? v : 0.f;
     second.forward(executor, amp::as_matrix(out.data(), batch, 1), amp::as_matrix(inner.data(), batch, hidden),
-                   amp::as_matrix(w2.data(), 1, hidden));
+                   amp::as_matrix(w2.data(), 1, hidden), {}, pass);
     return out;
   }
   void backward(const std::vector<T>& x, const std::vector<float>& dy) {
@@ -53,11 +54,12 @@ struct Perceptron {
     second.backward(
         executor,
         {.dx = amp::as_matrix(d_inner.data(), batch, hidden), .dw = amp::as_matrix(w2_grad.data(), 1, hidden)}, dy_view,
-        amp::as_matrix(inner.data(), batch, hidden), amp::as_matrix(w2.data(), 1, hidden));
+        amp::as_matrix(inner.data(), batch, hidden), amp::as_matrix(w2.data(), 1, hidden), pass);
     for (std::size_t i = 0; i < d_inner.size(); ++i) d_inner[i] = inner[i] > 0.f ? d_inner[i] : 0.f;
     first.backward(executor, {.dw = amp::as_matrix(w1_grad.data(), hidden, in)},
                    amp::as_matrix(d_inner.data(), batch, hidden), amp::as_matrix(x.data(), batch, in),
-                   amp::as_matrix(w1.data(), hidden, in));
+                   amp::as_matrix(w1.data(), hidden, in), pass);
+    ++pass.step;
     first.update(), second.update();
   }
 };
@@ -96,12 +98,29 @@ std::pair<float, float> losses() {
   return {first, loss};
 }
 
+template <amp::fp8::recipe R>
+float share_that_is_left() {
+  const auto [first, last] = losses<amp::O2_bf16.with(R)>();
+  return last / first;
+}
+
 }  // namespace
 
 TEST_SUITE("toolkit/fp8_level") {
-  TEST_CASE("Q1 Q3 L1 a bf16 level with the hybrid recipe trains a small network through fp8 products") {
-    constexpr auto level = amp::O2_bf16.with(amp::fp8::hybrid);
-    const auto [first, last] = losses<level>();
-    CHECK(last < 0.05f * first);
+  TEST_CASE("Q1 Q3 L1 a bf16 level with a recipe of delayed scaling trains a network of two layers in fp8 products") {
+    CHECK(share_that_is_left<amp::fp8::hybrid>() < 0.05f);
+    CHECK(share_that_is_left<amp::fp8::e4m3>() < 0.05f);
+  }
+
+  TEST_CASE("Q4 L1 a bf16 level with current scaling, block scaling or MXFP8 trains a network of two layers") {
+    CHECK(share_that_is_left<amp::fp8::current>() < 0.05f);
+    CHECK(share_that_is_left<amp::fp8::block>() < 0.05f);
+    CHECK(share_that_is_left<amp::fp8::mxfp8>() < 0.05f);
+  }
+
+  TEST_CASE("Q5 L1 a bf16 level with NVFP4 trains a network of two layers, with the coarser result of four bits") {
+    const float left = share_that_is_left<amp::fp8::nvfp4>();
+    CHECK(left < 0.2f);
+    CHECK(left > share_that_is_left<amp::fp8::hybrid>());
   }
 }

@@ -3,6 +3,7 @@
 /// in plain C++ files.
 #pragma once
 #include <amp/half_traits.hpp>
+#include <type_traits>
 
 struct __half;
 struct __nv_bfloat16;
@@ -12,26 +13,14 @@ struct __nv_fp8_e8m0;
 struct __nv_fp4_e2m1;
 
 template <>
-struct amp::format_of<__half> {
-  using type = amp::half;
-};
+struct amp::format_of<__half> : std::type_identity<amp::half> {};
 template <>
-struct amp::format_of<__nv_bfloat16> {
-  using type = amp::bfloat16;
-};
+struct amp::format_of<__nv_bfloat16> : std::type_identity<amp::bfloat16> {};
 template <>
-struct amp::format_of<__nv_fp8_e4m3> {
-  using type = amp::e4m3;
-};
+struct amp::format_of<__nv_fp8_e4m3> : std::type_identity<amp::e4m3> {};
 template <>
-struct amp::format_of<__nv_fp8_e5m2> {
-  using type = amp::e5m2;
-};
+struct amp::format_of<__nv_fp8_e5m2> : std::type_identity<amp::e5m2> {};
 template <>
-struct amp::format_of<__nv_fp8_e8m0> {
-  using type = amp::e8m0;
-};
+struct amp::format_of<__nv_fp8_e8m0> : std::type_identity<amp::e8m0> {};
 template <>
-struct amp::format_of<__nv_fp4_e2m1> {
-  using type = amp::e2m1;
-};
+struct amp::format_of<__nv_fp4_e2m1> : std::type_identity<amp::e2m1> {};

@@ -36,8 +36,9 @@ AMP_HD constexpr To rounded(From value) noexcept {
   }
   return To::from_bits(static_cast<typename To::storage_type>(bits));
 }
-template <LowFloat To, bool Saturate, class From>
+template <class To, bool Saturate, class From>
 AMP_HD constexpr To rounded_stochastically(From value, std::uint32_t random) noexcept {
+  static_assert(LowFloat<To>, "amp: stochastic rounding goes to a format narrower than fp32");
   using L = typename To::layout;
   std::uint32_t bits = 0;
   if constexpr (std::same_as<From, double>) {
@@ -108,7 +109,6 @@ struct stochastic {
 
   template <class To, class From>
   AMP_HD constexpr To round(From value) const noexcept {
-    static_assert(detail::LowFloat<To>, "amp: stochastic rounding goes to a format narrower than fp32");
     return detail::rounded_stochastically<To, false>(value, random_word(seed, stream, index));
   }
 };
@@ -118,7 +118,6 @@ struct saturating_stochastic {
 
   template <class To, class From>
   AMP_HD constexpr To round(From value) const noexcept {
-    static_assert(detail::LowFloat<To>, "amp: stochastic rounding goes to a format narrower than fp32");
     return detail::rounded_stochastically<To, true>(value, random_word(seed, stream, index));
   }
 };

@@ -34,6 +34,7 @@ struct channel_stats {
 }
 /// Channel by channel over ranks, in their order: every rank that merges the same list gets the same bits. Give the
 /// list of a sub-group for statistics of that sub-group. All lists are as long as there are channels.
+/// throws  amp::error naming the rank whose list has another length
 [[nodiscard]] inline std::vector<channel_stats> merge_ranks(std::span<const std::vector<channel_stats>> ranks,
                                                             where at = where::here()) {
   std::vector<channel_stats> all;
@@ -51,11 +52,25 @@ struct channel_stats {
   return all;
 }
 
+/// throws  amp::error unless the lines divide into the channels
+inline void expects_channel_view(const channel_view& x, where at) {
+  expects_matrix(x.lines, x.lines.rows, x.lines.columns, "x", false, at);
+  expects(
+      x.channels_last ? x.lines.columns == x.channels
+                      : (x.channels > 0 ? x.lines.rows % x.channels == 0 : x.lines.rows == 0),
+      [&] {
+        return "x is " + std::to_string(x.lines.rows) + " x " + std::to_string(x.lines.columns) + ", which has not " +
+               std::to_string(x.channels) + " channels " + (x.channels_last ? "in a row" : "in turn");
+      },
+      at);
+}
+
 /// The statistics of a batch on this rank, in fp32 about the mean (two passes); counts are 0 for an empty batch.
+/// throws  amp::error for lines that do not divide into the channels
 template <exec::HostExecutor E>
 [[nodiscard]] std::vector<channel_stats> batch_statistics(const E& executor, const channel_view& x,
                                                           where at = where::here()) {
-  expects_matrix(x.lines, x.lines.rows, x.lines.columns, "x", false, at);
+  expects_channel_view(x, at);
   std::vector<channel_stats> stats(static_cast<std::size_t>(x.channels));
   const auto blocks = channel_blocks(x);
   if (x.per_channel() == 0) return stats;
@@ -75,11 +90,19 @@ template <exec::HostExecutor E>
 
 /// Moves running statistics towards a batch's: (1 - momentum) running + momentum batch, the variance with n / (n - 1).
 /// Without a momentum the average over all batches so far, of which this is number `batches` (1 for the first).
-/// throws  amp::error for a channel with a single element in all, which has no variance
+/// throws  amp::error for a channel with a single element in all, which has no variance, for a momentum outside 0 to 1
+///         and for a count of batches below 1
 inline void update_running(std::span<float> mean, std::span<float> variance, std::span<const channel_stats> batch,
                            std::optional<double> momentum, std::int64_t batches = 1, where at = where::here()) {
   expects(mean.size() == batch.size() && variance.size() == batch.size(),
           "running statistics need a float for each channel", at);
+  expects(
+      momentum ? *momentum >= 0 && *momentum <= 1 : batches >= 1,
+      [&] {
+        return momentum ? "momentum is " + std::to_string(*momentum) + "; it must be from 0 to 1"
+                        : "an average over " + std::to_string(batches) + " batches; the first is number 1";
+      },
+      at);
   const double part = momentum ? *momentum : 1.0 / static_cast<double>(batches);
   for (std::size_t c = 0; c < batch.size(); ++c) {
     expects(
@@ -118,13 +141,18 @@ struct channel_numbers {
   }
 };
 inline void expects_channels(const channel_view& x, std::span<const channel_stats> stats, const tensor_view& gamma,
-                             const tensor_view& beta, where at) {
-  expects_matrix(x.lines, x.lines.rows, x.lines.columns, "x", false, at);
+                             const tensor_view& beta, float eps, where at) {
+  expects_channel_view(x, at);
   expects(
       static_cast<std::int64_t>(stats.size()) == x.channels,
       [&] { return std::to_string(stats.size()) + " statistics for " + std::to_string(x.channels) + " channels"; }, at);
   expects_vector(gamma, x.channels, "gamma", false, at);
   expects_vector(beta, x.channels, "beta", false, at);
+  expects_eps(eps, at);
+}
+/// A matrix beside x that may be absent.
+inline void expects_beside(const matrix_view& m, const channel_view& x, std::string_view what, bool written, where at) {
+  if (m.data != nullptr) expects_matrix(m, x.lines.rows, x.lines.columns, what, written, at);
 }
 }  // namespace detail
 
@@ -132,17 +160,15 @@ inline void expects_channels(const channel_view& x, std::span<const channel_stat
 /// In training `stats` are the merged statistics of all ranks; in evaluation {running mean, running variance, 1}.
 /// shape   y and added as x; gamma, beta [channels] or absent
 /// types   any formats, all free: x and y low with fp32 weights is the rule of O2
-/// throws  amp::error for shapes that do not fit
+/// throws  amp::error for shapes that do not fit, a negative eps
 /// source  Ioffe & Szegedy 2015 (arXiv:1502.03167), algorithm 1
 template <exec::HostExecutor E>
 void batch_norm(const E& executor, const matrix_view& y, const channel_view& x, std::span<const channel_stats> stats,
                 const tensor_view& gamma = {}, const tensor_view& beta = {}, const batch_norm_options& options = {},
                 where at = where::here()) {
-  detail::expects_channels(x, stats, gamma, beta, at);
+  detail::expects_channels(x, stats, gamma, beta, options.eps, at);
   expects_matrix(y, x.lines.rows, x.lines.columns, "y", true, at);
-  if (options.added.data != nullptr) {
-    expects_matrix(options.added, x.lines.rows, x.lines.columns, "added", false, at);
-  }
+  detail::expects_beside(options.added, x, "added", false, at);
   const detail::channel_numbers numbers(stats, gamma, beta, options.eps);
   const auto blocks = independent_blocks(x.lines.rows, x.lines.columns);
   run_items<channel_normalize>(executor, blocks.count(), x.lines.rows * x.lines.columns,
@@ -155,12 +181,14 @@ struct channel_gradient {
   double dy = 0, dy_x = 0;
 };
 /// This rank's sums. `y` is wanted if relu was on: dy counts as 0 where y is not positive.
+/// throws  amp::error for shapes that do not fit
 template <exec::HostExecutor E>
 [[nodiscard]] std::vector<channel_gradient> batch_norm_sums(const E& executor, const matrix_view& dy,
                                                             const channel_view& x, std::span<const channel_stats> stats,
                                                             const matrix_view& y = {}, where at = where::here()) {
-  detail::expects_channels(x, stats, {}, {}, at);
+  detail::expects_channels(x, stats, {}, {}, 0.f, at);
   expects_matrix(dy, x.lines.rows, x.lines.columns, "dy", false, at);
+  detail::expects_beside(y, x, "y", false, at);
   std::vector<channel_gradient> sums(stats.size());
   if (x.per_channel() == 0) return sums;
   const detail::channel_numbers numbers(stats, {}, {}, 0.f);
@@ -185,16 +213,20 @@ struct batch_norm_gradients {
 };
 /// dx = gamma rstd (dy - sum(dy) / n - (x - mean) rstd^2 sum(dy (x - mean)) / n), n and `total` over all ranks, `own`
 /// of this rank.
+/// shape   dx, dadded, dy and y as x; gamma [channels] or absent
+/// throws  amp::error for shapes that do not fit, a negative eps
 template <exec::HostExecutor E>
 void batch_norm_backward(const E& executor, const batch_norm_gradients& grads, const matrix_view& dy,
                          const channel_view& x, std::span<const channel_stats> stats,
                          std::span<const channel_gradient> own, std::span<const channel_gradient> total,
                          const tensor_view& gamma = {}, const matrix_view& y = {}, float eps = 1e-5f,
                          where at = where::here()) {
-  detail::expects_channels(x, stats, gamma, {}, at);
+  detail::expects_channels(x, stats, gamma, {}, eps, at);
   expects(own.size() == stats.size() && total.size() == stats.size(), "gradient sums are needed for each channel", at);
   expects_matrix(dy, x.lines.rows, x.lines.columns, "dy", false, at);
   expects_matrix(grads.dx, x.lines.rows, x.lines.columns, "dx", true, at);
+  detail::expects_beside(grads.dadded, x, "dadded", true, at);
+  detail::expects_beside(y, x, "y", false, at);
   const detail::channel_numbers numbers(stats, gamma, {}, eps);
   std::vector<float> mean_dy, slope;
   if (grads.dgamma != nullptr) grads.dgamma->clear();

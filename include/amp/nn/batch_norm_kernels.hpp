@@ -69,17 +69,7 @@ struct channel_moments {
       for (std::int64_t r = channel; r < lines.rows; r += a.x.channels) {
         x.row(r);
         if (pass == 0 && r == channel) about = *x.at(0, std::min(segment, lines.columns));
-        for_each_segment(lines.columns, [&](std::int64_t begin, std::int64_t n) AMP_LAMBDA {
-          const float* from = x.at(begin, n);
-          lane_sums<V>(
-              n,
-              [&](std::int64_t i, auto part, V(&out)[2]) AMP_LAMBDA {
-                const V d = simd::load<V>(from + i, part) - V(about);
-                out[0] = d;
-                out[1] = d * d;
-              },
-              sum);
-        });
+        sums_about<V>(x, lines.columns, about, sum);
       }
       mean = static_cast<float>(static_cast<double>(about) + sum[0] / count);
     }
@@ -175,47 +165,71 @@ struct channel_gradient_sums {
   };
   template <class V>
   AMP_INLINE static void run(const args& a, std::int64_t item) {
-    RowReader<V> x(a.x.lines), dy(a.dy), y(a.y);
-    const auto gradient = [&](const float* grad, const float* out, std::int64_t i, auto part) AMP_LAMBDA {
-      const V g = simd::load<V>(grad + i, part);
-      return out == nullptr ? g : g * amp::nn::relu{}.slope(simd::load<V>(out + i, part));
-    };
-    const auto at = [&](RowReader<V>& reader, const matrix_view& m, std::int64_t begin, std::int64_t n) AMP_LAMBDA {
-      return m.data == nullptr ? static_cast<const float*>(nullptr) : reader.at(begin, n);
-    };
-    float* const first = a.out + (a.x.channels_last ? item * 2 * a.x.channels : item);
-    float* const second = first + a.x.channels;
-    const std::int64_t step = a.x.channels_last ? 1 : a.x.channels;
-    const std::int64_t stop = a.x.channels_last ? a.blocks.end(item) : a.x.lines.rows;
-    double sum[2] = {};
-    for (std::int64_t r = a.x.channels_last ? a.blocks.begin(item) : item; r < stop; r += step) {
-      x.row(r);
-      dy.row(r);
-      y.row(r);
-      for_each_segment(a.x.lines.columns, [&](std::int64_t begin, std::int64_t n) AMP_LAMBDA {
-        const float *from = x.at(begin, n), *grad = dy.at(begin, n), *out = at(y, a.y, begin, n);
-        if (a.x.channels_last) {
-          for_each_vector<V>(n, [&](std::int64_t i, auto part) AMP_LAMBDA {
-            const V g = gradient(grad, out, i, part);
-            const V d = simd::load<V>(from + i, part) - simd::load<V>(a.mean + begin + i, part);
-            simd::store(first + begin + i, simd::load<V>(first + begin + i, part) + g, part);
-            simd::store(second + begin + i, simd::load<V>(second + begin + i, part) + g * d, part);
-          });
-        } else {
-          lane_sums<V>(
-              n,
-              [&](std::int64_t i, auto part, V(&total)[2]) AMP_LAMBDA {
-                const V g = gradient(grad, out, i, part);
-                total[0] = g;
-                total[1] = g * (simd::load<V>(from + i, part) - V(a.mean[item]));
-              },
-              sum);
-        }
+    a.x.channels_last ? last<V>(a, item) : first<V>(a, item);
+  }
+
+ private:
+  /// The rows of x, dy and, if given, y, side by side.
+  template <class V>
+  struct readers {
+    RowReader<V> x, dy, y;
+    bool masked;
+
+    AMP_INLINE explicit readers(const args& a) : x(a.x.lines), dy(a.dy), y(a.y), masked(a.y.data != nullptr) {}
+    /// Calls `f(x, gradient, begin, n)` for each segment of a row; `gradient(i, part)` is dy where it counts.
+    template <class F>
+    AMP_INLINE void each_segment(std::int64_t row, std::int64_t columns, const F& f) {
+      x.row(row);
+      dy.row(row);
+      y.row(row);
+      for_each_segment(columns, [&](std::int64_t begin, std::int64_t n) AMP_LAMBDA {
+        const float *grad = dy.at(begin, n), *out = masked ? y.at(begin, n) : nullptr;
+        const auto gradient = [&](std::int64_t i, auto part) AMP_LAMBDA {
+          const V g = simd::load<V>(grad + i, part);
+          return out == nullptr ? g : g * amp::nn::relu{}.slope(simd::load<V>(out + i, part));
+        };
+        f(x.at(begin, n), gradient, begin, n);
       });
     }
-    if (a.x.channels_last) return;
-    *first = static_cast<float>(sum[0]);
-    *second = static_cast<float>(sum[1]);
+  };
+
+  template <class V>
+  AMP_INLINE static void first(const args& a, std::int64_t channel) {
+    readers<V> rows(a);
+    double sum[2] = {};
+    for (std::int64_t r = channel; r < a.x.lines.rows; r += a.x.channels) {
+      rows.each_segment(r, a.x.lines.columns,
+                        [&](const float* from, const auto& gradient, std::int64_t /*begin*/, std::int64_t n)
+                            AMP_LAMBDA {
+                              lane_sums<V>(
+                                  n,
+                                  [&](std::int64_t i, auto part, V(&total)[2]) AMP_LAMBDA {
+                                    total[0] = gradient(i, part);
+                                    total[1] = total[0] * (simd::load<V>(from + i, part) - V(a.mean[channel]));
+                                  },
+                                  sum);
+                            });
+    }
+    a.out[channel] = static_cast<float>(sum[0]);
+    a.out[a.x.channels + channel] = static_cast<float>(sum[1]);
+  }
+  template <class V>
+  AMP_INLINE static void last(const args& a, std::int64_t block) {
+    readers<V> rows(a);
+    float* const sums = a.out + block * 2 * a.x.channels;
+    float* const products = sums + a.x.channels;
+    for (std::int64_t r = a.blocks.begin(block); r < a.blocks.end(block); ++r) {
+      rows.each_segment(r, a.x.lines.columns,
+                        [&](const float* from, const auto& gradient, std::int64_t begin, std::int64_t n) AMP_LAMBDA {
+                          for_each_vector<V>(n, [&](std::int64_t i, auto part) AMP_LAMBDA {
+                            const V g = gradient(i, part);
+                            const V d = simd::load<V>(from + i, part) - simd::load<V>(a.mean + begin + i, part);
+                            float *sum = sums + begin + i, *product = products + begin + i;
+                            simd::store(sum, simd::load<V>(sum, part) + g, part);
+                            simd::store(product, simd::load<V>(product, part) + g * d, part);
+                          });
+                        });
+    }
   }
 };
 

@@ -125,7 +125,7 @@ inline void expects_labels(const matrix_view& logits, std::span<const std::int64
 /// Per row (1 - e) * -log p(label) + e * mean over classes of -log p; a row with the padding label gives 0.
 /// shape   logits [rows, classes]; labels, loss, log_sum [rows]; log_sum is for the backward pass
 /// types   logits in any format; fp32 inside and out
-/// throws  amp::error naming the row of a label out of range
+/// throws  amp::error for shapes that do not fit, a smoothing outside 0 to 1, and, naming its row, a label out of range
 /// source  Szegedy et al. 2016 (arXiv:1512.00567), section 7; NVIDIA apex, xentropy
 template <exec::HostExecutor E>
 void cross_entropy(const E& executor, std::span<float> loss, std::span<float> log_sum, const matrix_view& logits,
@@ -141,6 +141,9 @@ void cross_entropy(const E& executor, std::span<float> loss, std::span<float> lo
 }
 
 /// Gradients of the logits, from the gradient of each row's loss. dlogits may be the logits' own storage.
+/// shape   dlogits, logits [rows, classes]; labels, dloss, log_sum [rows], log_sum as cross_entropy left it
+/// types   dlogits and logits in any formats; fp32 inside, one rounding at the store
+/// throws  amp::error as cross_entropy does
 template <exec::HostExecutor E>
 void cross_entropy_backward(const E& executor, const matrix_view& dlogits, std::span<const float> dloss,
                             const matrix_view& logits, std::span<const std::int64_t> labels,

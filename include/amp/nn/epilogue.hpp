@@ -89,36 +89,36 @@ struct scaled {
   }
 };
 
-/// Backward of `activate`: multiplies by the slope at the kept input.
-template <Activation A>
-struct times_slope {
-  matrix_view input;
-  A f{};
+/// Where a slope is taken: at the kept input of the activation, or from its output.
+enum class slope_source : std::uint8_t { input, output };
+
+template <slope_source From, class F, class V>
+AMP_INLINE V slope_at(const F& f, const V& kept) {
+  if constexpr (From == slope_source::input) {
+    return f.slope(kept);
+  } else {
+    return f.slope_from_output(kept);
+  }
+}
+/// Backward of `activate`: multiplies by the slope.
+template <slope_source From, Activation F>
+struct times_slope_of {
+  matrix_view kept;
+  F f{};
 
   template <class V>
   AMP_INLINE void run(float* x, std::int64_t row, std::int64_t column, std::int64_t n) const {
     alignas(64) float buffer[segment];
-    const float* at = floats_of<V>(input, row, column, n, buffer);
+    const float* at = floats_of<V>(kept, row, column, n, buffer);
     update_each<V>(x, n, [&](const V& v, std::int64_t i, auto part) AMP_LAMBDA {
-      return v * f.slope(simd::load<V>(at + i, part));
+      return v * slope_at<From>(f, simd::load<V>(at + i, part));
     });
   }
 };
-/// The same from the output that `activate` gave.
-template <InvertibleSlope A>
-struct times_slope_from_output {
-  matrix_view output;
-  A f{};
-
-  template <class V>
-  AMP_INLINE void run(float* x, std::int64_t row, std::int64_t column, std::int64_t n) const {
-    alignas(64) float buffer[segment];
-    const float* at = floats_of<V>(output, row, column, n, buffer);
-    update_each<V>(x, n, [&](const V& v, std::int64_t i, auto part) AMP_LAMBDA {
-      return v * f.slope_from_output(simd::load<V>(at + i, part));
-    });
-  }
-};
+template <Activation F>
+using times_slope = times_slope_of<slope_source::input, F>;
+template <InvertibleSlope F>
+using times_slope_from_output = times_slope_of<slope_source::output, F>;
 
 /// Raises a number to the largest magnitude seen: the amax that the next fp8 scale comes from. NaNs are passed over.
 struct record_amax {
@@ -177,7 +177,9 @@ struct epilogue_kernel {
     }
   }
 };
+/// Stages over a product that is already there.
 /// shape   y, x [rows, columns]; y may be x
+/// throws  amp::error for shapes that do not fit
 template <exec::HostExecutor E, class Epilogue>
 void apply_epilogue(const E& executor, const matrix_view& y, const matrix_view& x, const Epilogue& f,
                     where at = where::here()) {

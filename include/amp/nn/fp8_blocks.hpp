@@ -224,6 +224,7 @@ template <class T, class Rule, exec::HostExecutor E>
 
 /// One scale for the whole matrix: codes are saturate(x * scale), values code * inverse. The result's amax is that of
 /// x.
+/// throws  amp::error for a malformed matrix
 template <class T, exec::HostExecutor E>
 [[nodiscard]] Quantized<T, float> quantize_tensor(const E& executor, const matrix_view& x, fn::scale_pair scale,
                                                   where at = where::here()) {

@@ -40,15 +40,16 @@ class DelayedScale {
   /// This step's amax: what ranks reduce by their maximum before update.
   [[nodiscard]] float& collected() noexcept { return history_[0]; }
 
-  /// Ends a step: the next scale is (max / amax) / 2^margin. An amax of 0 keeps the scale; so does one that is not
-  /// finite, which leaves no trace in the history, or it would hold the scale for its whole length.
+  /// Ends a step: the next scale is (max / amax) / 2^margin, brought into fp32's normal range. An amax of 0 keeps the
+  /// scale; so does one that is not finite, which leaves no trace in the history, or it would hold the scale for its
+  /// whole length.
   void update() noexcept {
     const float amax =
         choose_ == amax_choice::largest ? *std::max_element(history_.begin(), history_.end()) : history_[0];
     constexpr float largest = std::numeric_limits<float>::max();
     if (amax > 0.f && amax <= largest) {
       const float scale = std::ldexp(max_format_ / amax, -margin_);
-      scale_.scale = scale <= largest ? scale : largest;
+      scale_.scale = std::clamp(scale, std::numeric_limits<float>::min(), largest);
       scale_.inverse = fn::reciprocal_of_scale(scale_.scale);
     }
     if (!(history_[0] <= largest)) history_[0] = 0.f;
@@ -57,7 +58,7 @@ class DelayedScale {
   }
 
   /// Puts back a saved state.
-  /// throws  amp::error for a history of another length
+  /// throws  amp::error for a history of another length, and for numbers that no state has
   void load(float scale, std::span<const float> history, where at = where::here()) {
     expects(
         history.size() == history_.size(),
@@ -66,6 +67,12 @@ class DelayedScale {
                  std::to_string(history_.size());
         },
         at);
+    const auto amax = [](float x) { return x >= 0.f && x <= std::numeric_limits<float>::max(); };
+    expects(
+        amax(scale) && scale > 0.f,
+        [&] { return "a saved scale is " + std::to_string(scale) + "; it must be a number above 0"; }, at);
+    expects(std::all_of(history.begin(), history.end(), amax),
+            "a saved amax history holds a number that is negative or not finite", at);
     history_.assign(history.begin(), history.end());
     scale_ = {scale, fn::reciprocal_of_scale(scale)};
   }

@@ -86,9 +86,11 @@ class Linear {
   }
 
   /// shape   x [rows, in], w [out, in], b [out] or absent, y [rows, out]; any formats
+  /// throws  amp::error for shapes that do not fit
   template <exec::HostExecutor E>
   void forward(const E& executor, const matrix_view& y, const matrix_view& x, const matrix_view& w,
                const tensor_view& b = {}, pass at_pass = {}, where at = where::here()) {
+    nn::expects_vector(b, w.rows, "the bias", false, at);
     const Factor low_x = factor<operand::activation>(executor, x, along::row, at_pass, at);
     const Factor& low_w = weight(executor, w, along::row, at_pass, at);
     const nn::Floats shift(b, w.rows, 0.f);
@@ -96,6 +98,7 @@ class Linear {
   }
 
   /// What `grads` asks for, from the dy of the last forward's y.
+  /// throws  amp::error for shapes that do not fit
   template <exec::HostExecutor E>
   void backward(const E& executor, const nn::linear_gradients& grads, const matrix_view& dy, const matrix_view& x,
                 const matrix_view& w, pass at_pass = {}, where at = where::here()) {

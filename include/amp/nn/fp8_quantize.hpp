@@ -53,6 +53,7 @@ constexpr block_shape block_of(std::int64_t n, bool square, along direction) {
 }  // namespace detail
 
 /// The scale from the very tensor: two passes.
+/// throws  amp::error for a malformed matrix
 template <operand Role, class F, exec::HostExecutor E>
 [[nodiscard]] auto quantize(const E& executor, const current_scaling<F>& recipe, const matrix_view& x,
                             quantize_options = {}, where at = where::here()) {
@@ -61,6 +62,7 @@ template <operand Role, class F, exec::HostExecutor E>
   return quantize_tensor<T>(executor, x, fn::scale_of_amax(amax, half_traits<T>::max, recipe.rule), at);
 }
 /// 128 x 128 blocks of weights, 128 elements in the direction of others.
+/// throws  amp::error for a malformed matrix
 template <operand Role, class F, exec::HostExecutor E>
 [[nodiscard]] auto quantize(const E& executor, const block_scaling<F>& recipe, const matrix_view& x,
                             quantize_options options = {}, where at = where::here()) {
@@ -69,6 +71,7 @@ template <operand Role, class F, exec::HostExecutor E>
   return quantize_blocks<T>(executor, x, shape.rows, shape.columns, float_scale<T>{recipe.rule}, {}, at);
 }
 /// Blocks of 32 in the direction, each from the source itself: codes along rows and along columns are two tensors.
+/// throws  amp::error for a malformed matrix
 template <operand Role, class F, exec::HostExecutor E>
 [[nodiscard]] auto quantize(const E& executor, const mx_scaling<F>&, const matrix_view& x,
                             quantize_options options = {}, where at = where::here()) {
@@ -77,6 +80,7 @@ template <operand Role, class F, exec::HostExecutor E>
   return quantize_blocks<T>(executor, x, shape.rows, shape.columns, power_scale<T>{}, {}, at);
 }
 /// Blocks of 16 (weights: 16 x 16) in e2m1; gradients are rounded stochastically unless the recipe says otherwise.
+/// throws  amp::error for a malformed matrix
 template <operand Role, exec::HostExecutor E>
 [[nodiscard]] auto quantize(const E& executor, const nvfp4_scaling& recipe, const matrix_view& x,
                             quantize_options options = {}, where at = where::here()) {

@@ -90,33 +90,19 @@ struct no_recipe {};
 
 namespace detail {
 template <recipe R>
-struct type_of {
-  using type = no_recipe;
-};
+struct type_of : std::type_identity<no_recipe> {};
 template <>
-struct type_of<recipe::hybrid> {
-  using type = delayed_scaling<hybrid_formats>;
-};
+struct type_of<recipe::hybrid> : std::type_identity<delayed_scaling<hybrid_formats>> {};
 template <>
-struct type_of<recipe::e4m3> {
-  using type = delayed_scaling<e4m3_formats>;
-};
+struct type_of<recipe::e4m3> : std::type_identity<delayed_scaling<e4m3_formats>> {};
 template <>
-struct type_of<recipe::current> {
-  using type = current_scaling<hybrid_formats>;
-};
+struct type_of<recipe::current> : std::type_identity<current_scaling<hybrid_formats>> {};
 template <>
-struct type_of<recipe::block> {
-  using type = block_scaling<e4m3_formats>;
-};
+struct type_of<recipe::block> : std::type_identity<block_scaling<e4m3_formats>> {};
 template <>
-struct type_of<recipe::mxfp8> {
-  using type = mx_scaling<e4m3_formats>;
-};
+struct type_of<recipe::mxfp8> : std::type_identity<mx_scaling<e4m3_formats>> {};
 template <>
-struct type_of<recipe::nvfp4> {
-  using type = nvfp4_scaling;
-};
+struct type_of<recipe::nvfp4> : std::type_identity<nvfp4_scaling> {};
 }  // namespace detail
 
 /// The type of a recipe's name: `fp8::recipe_type<L.gemm>` of a level L.

@@ -20,6 +20,7 @@ void layer_norm(const E& executor, const matrix_view& y, const matrix_view& x, c
 
 /// Gradients of layer_norm from its input and the saved mean and rstd. dx may be dy's own storage.
 /// Sums over rows are taken in fixed blocks: equal bits for every thread count.
+/// throws  amp::error for shapes that do not fit and for statistics that were not saved
 template <exec::HostExecutor E>
 void layer_norm_backward(const E& executor, const norm_gradients& grads, const matrix_view& dy, const matrix_view& x,
                          const tensor_view& gamma, norm_saved saved, where at = where::here()) {
@@ -28,6 +29,7 @@ void layer_norm_backward(const E& executor, const norm_gradients& grads, const m
 
 /// The same from the output instead of the input, so that x need not be kept: xhat = (y - beta) / gamma, with gamma's
 /// magnitude raised to `clamp` where it is below. Needs rstd, no mean.
+/// throws  amp::error for shapes that do not fit and for an rstd that was not saved
 /// source  NVIDIA apex, FusedLayerNorm's memory_efficient form
 template <exec::HostExecutor E>
 void layer_norm_backward_from_output(const E& executor, const norm_gradients& grads, const matrix_view& dy,

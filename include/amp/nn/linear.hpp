@@ -34,9 +34,6 @@ struct linear_gradients {
   bool accumulate = false;  ///< dw += instead of dw =
 };
 
-/// Where a slope is taken: at the kept input of the activation, or from its output.
-enum class slope_source : std::uint8_t { input, output };
-
 /// One pass over dy: dpre = dy f'(...), rounded into its format, and partial sums of the rounded values for db.
 template <Activation F, slope_source From>
 struct slope_kernel {
@@ -56,11 +53,7 @@ struct slope_kernel {
         if (a.kept.data != nullptr) {
           const float* at = floats_of<V>(a.kept, r, begin, n, buffer);
           update_each<V>(grad, n, [&](const V& g, std::int64_t i, auto part) AMP_LAMBDA {
-            if constexpr (From == slope_source::input) {
-              return g * a.f.slope(simd::load<V>(at + i, part));
-            } else {
-              return g * a.f.slope_from_output(simd::load<V>(at + i, part));
-            }
+            return g * slope_at<From>(a.f, simd::load<V>(at + i, part));
           });
           apply::encode<V>(grad, n, a.dpre.flat(), r * a.dpre.stride + begin);
           // The products below read the rounded values; db sums the same ones.
@@ -78,6 +71,7 @@ struct slope_kernel {
 
 /// The first half of a backward pass: dpre = dy f'(kept) and db = its sums over rows, in one pass. `kept` absent: no
 /// activation, dpre is not written and db sums dy. dpre may be dy.
+/// throws  amp::error for shapes that do not fit
 template <slope_source From, exec::HostExecutor E, Activation F>
 void slope_and_bias_gradient(const E& executor, const matrix_view& dpre, const tensor_view& db, const matrix_view& dy,
                              const matrix_view& kept, F f, where at = where::here()) {
@@ -99,6 +93,7 @@ void slope_and_bias_gradient(const E& executor, const matrix_view& dpre, const t
 }
 
 /// The second half: dx = dpre w, dw = dpre^T x.
+/// throws  amp::error for shapes that do not fit
 template <exec::HostExecutor E, GemmBackend B = blocked>
 void linear_products(const E& executor, const linear_gradients& grads, const matrix_view& dpre, const matrix_view& x,
                      const matrix_view& w, const B& backend = {}, const gemm_options& options = {},
@@ -110,6 +105,7 @@ void linear_products(const E& executor, const linear_gradients& grads, const mat
 }
 
 /// Gradients of linear without an activation; db comes from the same dy in fixed order.
+/// throws  amp::error for shapes that do not fit
 template <exec::HostExecutor E, GemmBackend B = blocked>
 void linear_backward(const E& executor, const linear_gradients& grads, const matrix_view& dy, const matrix_view& x,
                      const matrix_view& w, const B& backend = {}, const gemm_options& options = {},
@@ -120,6 +116,7 @@ void linear_backward(const E& executor, const linear_gradients& grads, const mat
 
 /// Gradients of linear with an activation, from the kept pre-activation. `dpre` receives the gradient before the
 /// activation; it may be dy's own storage.
+/// throws  amp::error for shapes that do not fit and for a missing pre-activation
 template <exec::HostExecutor E, Activation F, GemmBackend B = blocked>
 void linear_backward(const E& executor, const linear_gradients& grads, const matrix_view& dpre, const matrix_view& dy,
                      const matrix_view& pre, const matrix_view& x, const matrix_view& w, F f, const B& backend = {},

@@ -20,6 +20,7 @@ struct linear_layer {
 /// y = f(x w1^T + b1) w2^T + b2. `hidden` receives f(...), `pre` what goes into f; both are wanted by the backward
 /// pass.
 /// shape   x [rows, in], hidden and pre [rows, inner], y [rows, out]
+/// throws  amp::error for shapes that do not fit
 template <exec::HostExecutor E, Activation F = gelu_erf, GemmBackend B = blocked>
 void linear_gelu_linear(const E& executor, const matrix_view& y, const matrix_view& x, const linear_layer& first,
                         const linear_layer& second, const matrix_view& hidden, const matrix_view& pre = {}, F f = {},
@@ -29,6 +30,7 @@ void linear_gelu_linear(const E& executor, const matrix_view& y, const matrix_vi
 }
 
 /// Its gradients. `dpre` [rows, inner] is scratch and holds the gradient before the activation afterwards.
+/// throws  amp::error for shapes that do not fit
 template <exec::HostExecutor E, Activation F = gelu_erf, GemmBackend B = blocked>
 void linear_gelu_linear_backward(const E& executor, const linear_gradients& first_grads,
                                  const linear_gradients& second_grads, const matrix_view& dpre, const matrix_view& dy,
@@ -60,6 +62,7 @@ class MatrixBuffer {
 /// A perceptron of any depth: y = f(w_n ... f(w_1 x + b_1) ... + b_n), with f after every layer, the last one too.
 /// shape   hidden[k] [rows, layers[k].w.rows] for all layers but the last, y [rows, layers.back().w.rows]
 ///         without `hidden` nothing is kept, for a pass without gradients
+/// throws  amp::error for no layers, another number of hidden matrices, shapes that do not fit
 /// source  NVIDIA apex, MLP: activation after every layer
 template <exec::HostExecutor E, Activation F = relu, GemmBackend B = blocked>
 void mlp(const E& executor, const matrix_view& y, const matrix_view& x, std::span<const linear_layer> layers,
@@ -86,6 +89,7 @@ void mlp(const E& executor, const matrix_view& y, const matrix_view& x, std::spa
 }
 
 /// Gradients of mlp, from the outputs that it kept; grads[k].dx is used of the first layer only.
+/// throws  amp::error unless there are gradients and kept matrices for the layers, and for shapes that do not fit
 template <exec::HostExecutor E, InvertibleSlope F = relu, GemmBackend B = blocked>
 void mlp_backward(const E& executor, std::span<const linear_gradients> grads, const matrix_view& dy,
                   const matrix_view& y, const matrix_view& x, std::span<const linear_layer> layers,

@@ -49,22 +49,6 @@ AMP_INLINE float mean_of(RowReader<V>& x, std::int64_t columns, double inverse_c
   return static_cast<float>(static_cast<double>(first) + sum[0] * inverse_count);
 }
 
-/// Sum and sum of squares of a row's differences from `mean`.
-template <class V>
-AMP_INLINE void sums_about(RowReader<V>& x, std::int64_t columns, float mean, double (&sum)[2]) {
-  for_each_segment(columns, [&](std::int64_t begin, std::int64_t n) AMP_LAMBDA {
-    const float* from = x.at(begin, n);
-    lane_sums<V>(
-        n,
-        [&](std::int64_t i, auto part, V(&out)[2]) AMP_LAMBDA {
-          const V d = simd::load<V>(from + i, part) - V(mean);
-          out[0] = d;
-          out[1] = d * d;
-        },
-        sum);
-  });
-}
-
 /// y = (x - mean) / sqrt(variance + eps) * gamma + beta by rows; without `Centered` no mean, and x^2 for the variance.
 template <bool Centered>
 struct norm_forward {
@@ -132,63 +116,84 @@ struct norm_backward {
     RowReader<V> source(a.source), dy(a.dy);
     RowWriter<V> dx(a.dx);
     const std::int64_t columns = a.source.columns;
-    const double inverse_count = 1.0 / static_cast<double>(columns);
     float* const dgamma = a.partial == nullptr ? nullptr : a.partial + block * 2 * columns;
     for (std::int64_t r = a.blocks.begin(block); r < a.blocks.end(block); ++r) {
       source.row(r);
       dy.row(r);
       dx.row(r);
-      const float rstd = a.saved.rstd[r];
-      const float mean = Centered && !FromOutput ? a.saved.mean[r] : 0.f;
-      // The row's distance from the saved mean, or xhat itself where it comes from y.
-      const auto distance = [&](const float* from, std::int64_t begin, std::int64_t i, auto part) AMP_LAMBDA {
-        const V value = simd::load<V>(from + i, part);
-        if constexpr (FromOutput) {
-          return (value - simd::load<V>(a.beta + begin + i, part)) / simd::load<V>(a.gamma + begin + i, part);
-        } else {
-          return value - V(mean);
-        }
-      };
-      double sum[3] = {};  // of dxhat, of dxhat times the distance, of the distance
+      const row_numbers row = numbers_of<V>(a, source, dy, r);
       for_each_segment(columns, [&](std::int64_t begin, std::int64_t n) AMP_LAMBDA {
         const float *from = source.at(begin, n), *grad = dy.at(begin, n);
-        lane_sums<V>(
-            n,
-            [&](std::int64_t i, auto part, V(&out)[3]) AMP_LAMBDA {
-              const V dxhat = simd::load<V>(grad + i, part) * simd::load<V>(a.scale + begin + i, part);
-              const V d = distance(from, begin, i, part);
-              out[0] = dxhat;
-              out[1] = dxhat * d;
-              out[2] = d;
-            },
-            sum);
-      });
-      // What the saved mean could not hold of the mean is found again here.
-      const double rest = Centered && !FromOutput ? sum[2] * inverse_count : 0.0;
-      const double to_xhat = FromOutput ? 1.0 : static_cast<double>(rstd);
-      const auto mean_dxhat = static_cast<float>(sum[0] * inverse_count);
-      const auto mean_product = static_cast<float>((sum[1] - rest * sum[0]) * inverse_count * to_xhat);
-      const auto rest_float = static_cast<float>(rest);
-      for_each_segment(columns, [&](std::int64_t begin, std::int64_t n) AMP_LAMBDA {
-        const float *from = source.at(begin, n), *grad = dy.at(begin, n);
-        float* to = a.dx.data == nullptr ? nullptr : dx.at(begin);
-        for_each_vector<V>(n, [&](std::int64_t i, auto part) AMP_LAMBDA {
-          const V g = simd::load<V>(grad + i, part);
-          V xhat = distance(from, begin, i, part);
-          if constexpr (!FromOutput) xhat = (xhat - V(rest_float)) * V(rstd);
-          if (dgamma != nullptr) {
-            float *first = dgamma + begin + i, *second = first + columns;
-            simd::store(first, simd::load<V>(first, part) + g * xhat, part);
-            simd::store(second, simd::load<V>(second, part) + g, part);
-          }
-          if (to == nullptr) return;
-          V inner = g * simd::load<V>(a.scale + begin + i, part);
-          if constexpr (Centered) inner = inner - V(mean_dxhat);
-          simd::store(to + i, V(rstd) * (inner - xhat * V(mean_product)), part);
-        });
+        float* const to = a.dx.data == nullptr ? nullptr : dx.at(begin);
+        put_gradients<V>(a, row, from, grad, begin, n, to, dgamma);
         if (to != nullptr) dx.commit(begin, n);
       });
     }
+  }
+
+ private:
+  struct row_numbers {
+    float mean, rest;  ///< as in `center`
+    float rstd, mean_dxhat, mean_product;
+  };
+  /// The distance from the saved mean, or xhat itself where it comes from y.
+  template <class V, class P>
+  AMP_INLINE static V distance(const args& a, float mean, const float* from, std::int64_t begin, std::int64_t i,
+                               P part) {
+    const V value = simd::load<V>(from + i, part);
+    if constexpr (FromOutput) {
+      return (value - simd::load<V>(a.beta + begin + i, part)) / simd::load<V>(a.gamma + begin + i, part);
+    } else {
+      return value - V(mean);
+    }
+  }
+  template <class V>
+  AMP_INLINE static row_numbers numbers_of(const args& a, RowReader<V>& source, RowReader<V>& dy, std::int64_t r) {
+    const std::int64_t columns = a.source.columns;
+    const double inverse_count = 1.0 / static_cast<double>(columns);
+    row_numbers row{};
+    row.rstd = a.saved.rstd[r];
+    if constexpr (Centered && !FromOutput) row.mean = a.saved.mean[r];
+    double sum[3] = {};  // of dxhat, of dxhat times the distance, of the distance
+    for_each_segment(columns, [&](std::int64_t begin, std::int64_t n) AMP_LAMBDA {
+      const float *from = source.at(begin, n), *grad = dy.at(begin, n);
+      lane_sums<V>(
+          n,
+          [&](std::int64_t i, auto part, V(&out)[3]) AMP_LAMBDA {
+            const V dxhat = simd::load<V>(grad + i, part) * simd::load<V>(a.scale + begin + i, part);
+            const V d = distance<V>(a, row.mean, from, begin, i, part);
+            out[0] = dxhat;
+            out[1] = dxhat * d;
+            out[2] = d;
+          },
+          sum);
+    });
+    // What the saved mean could not hold of the mean is found again here.
+    const double rest = Centered && !FromOutput ? sum[2] * inverse_count : 0.0;
+    const double to_xhat = FromOutput ? 1.0 : static_cast<double>(row.rstd);
+    row.rest = static_cast<float>(rest);
+    row.mean_dxhat = static_cast<float>(sum[0] * inverse_count);
+    row.mean_product = static_cast<float>((sum[1] - rest * sum[0]) * inverse_count * to_xhat);
+    return row;
+  }
+  /// A segment of a row: dx to `to`, terms of dgamma and dbeta added to the block's sums; either may be null.
+  template <class V>
+  AMP_INLINE static void put_gradients(const args& a, const row_numbers& row, const float* from, const float* grad,
+                                       std::int64_t begin, std::int64_t n, float* to, float* dgamma) {
+    for_each_vector<V>(n, [&](std::int64_t i, auto part) AMP_LAMBDA {
+      const V g = simd::load<V>(grad + i, part);
+      V xhat = distance<V>(a, row.mean, from, begin, i, part);
+      if constexpr (!FromOutput) xhat = (xhat - V(row.rest)) * V(row.rstd);
+      if (dgamma != nullptr) {
+        float *first = dgamma + begin + i, *second = first + a.source.columns;
+        simd::store(first, simd::load<V>(first, part) + g * xhat, part);
+        simd::store(second, simd::load<V>(second, part) + g, part);
+      }
+      if (to == nullptr) return;
+      V inner = g * simd::load<V>(a.scale + begin + i, part);
+      if constexpr (Centered) inner = inner - V(row.mean_dxhat);
+      simd::store(to + i, V(row.rstd) * (inner - xhat * V(row.mean_product)), part);
+    });
   }
 };
 
@@ -199,8 +204,7 @@ void run_norm_forward(const E& executor, const matrix_view& y, const matrix_view
   expects_matrix(y, x.rows, x.columns, "y", true, at);
   expects_vector(gamma, x.columns, "gamma", false, at);
   expects_vector(beta, x.columns, "beta", false, at);
-  expects(
-      eps >= 0.f, [&] { return "eps is " + std::to_string(eps) + "; it must not be negative"; }, at);
+  expects_eps(eps, at);
   expects(x.columns > 0 || x.rows == 0, "rows without elements have no mean; give at least one column", at);
   if (x.rows == 0) return;
   const Floats scale(gamma, x.columns, 1.f), shift(beta, x.columns, 0.f);

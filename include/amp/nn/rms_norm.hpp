@@ -19,6 +19,7 @@ void rms_norm(const E& executor, const matrix_view& y, const matrix_view& x, con
 }
 
 /// Gradients of rms_norm from its input and the saved rstd; grads.dbeta is not asked for.
+/// throws  amp::error for shapes that do not fit and for statistics that were not saved
 template <exec::HostExecutor E>
 void rms_norm_backward(const E& executor, const norm_gradients& grads, const matrix_view& dy, const matrix_view& x,
                        const tensor_view& gamma, norm_saved saved, where at = where::here()) {
@@ -26,6 +27,7 @@ void rms_norm_backward(const E& executor, const norm_gradients& grads, const mat
 }
 
 /// The same from the output: xhat = y / gamma, with gamma's magnitude raised to `clamp` where it is below.
+/// throws  amp::error for shapes that do not fit and for an rstd that was not saved
 template <exec::HostExecutor E>
 void rms_norm_backward_from_output(const E& executor, const norm_gradients& grads, const matrix_view& dy,
                                    const matrix_view& y, const tensor_view& gamma, norm_saved saved,

@@ -132,6 +132,22 @@ AMP_INLINE void lane_sums(std::int64_t n, const Term& term, double (&total)[K]) 
   for (int k = 0; k < K; ++k) total[k] += apply::halving_tree(lane[k]);
 }
 
+/// Sum and sum of squares of a row's differences from a number.
+template <class V>
+AMP_INLINE void sums_about(RowReader<V>& x, std::int64_t columns, float about, double (&sum)[2]) {
+  for_each_segment(columns, [&](std::int64_t begin, std::int64_t n) AMP_LAMBDA {
+    const float* from = x.at(begin, n);
+    lane_sums<V>(
+        n,
+        [&](std::int64_t i, auto part, V(&out)[2]) AMP_LAMBDA {
+          const V d = simd::load<V>(from + i, part) - V(about);
+          out[0] = d;
+          out[1] = d * d;
+        },
+        sum);
+  });
+}
+
 /// Runs `Kernel::run<V>(args, i)` for i < items on an executor, each call in a flush scope; `elements` tells the
 /// executor how much work there is.
 template <class Kernel, class Args, exec::HostExecutor E>
@@ -211,6 +227,11 @@ struct column_sums {
   }
 };
 
+/// throws  amp::error for what is added to a variance and is negative or NaN
+inline void expects_eps(float eps, where at) {
+  expects(
+      eps >= 0.f, [&] { return "eps is " + std::to_string(eps) + "; it must not be negative"; }, at);
+}
 /// throws  amp::error unless the vector is absent or has `size` elements
 inline void expects_vector(const tensor_view& t, std::int64_t size, std::string_view what, bool written, where at) {
   const auto label = [&] { return std::string(t.name.empty() ? what : t.name); };

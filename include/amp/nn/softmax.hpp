@@ -147,23 +147,27 @@ void run_softmax_backward(const E& executor, const matrix_view& dx, const matrix
 /// y = e^(x - max) / sum of the same, by rows. y may be x.
 /// A row with a NaN or +infinity becomes NaN, no other row.
 /// types   any formats; fp32 inside, one rounding at the store
+/// throws  amp::error for shapes that do not fit
 template <exec::HostExecutor E>
 void softmax(const E& executor, const matrix_view& y, const matrix_view& x, where at = where::here()) {
   run_softmax<false>(executor, y, x, at);
 }
 /// y = x - max - log(sum of e^(x - max)), by rows. y may be x.
+/// throws  amp::error for shapes that do not fit
 template <exec::HostExecutor E>
 void log_softmax(const E& executor, const matrix_view& y, const matrix_view& x, where at = where::here()) {
   run_softmax<true>(executor, y, x, at);
 }
 
 /// Gradient of softmax from its output. dx may be dy.
+/// throws  amp::error for shapes that do not fit
 template <exec::HostExecutor E>
 void softmax_backward(const E& executor, const matrix_view& dx, const matrix_view& dy, const matrix_view& y,
                       where at = where::here()) {
   run_softmax_backward<false>(executor, dx, dy, y, at);
 }
 /// Gradient of log_softmax from its output. dx may be dy.
+/// throws  amp::error for shapes that do not fit
 template <exec::HostExecutor E>
 void log_softmax_backward(const E& executor, const matrix_view& dx, const matrix_view& dy, const matrix_view& y,
                           where at = where::here()) {
