@@ -1,13 +1,12 @@
 /// Clipping gradients by norm or by value, outside of a session.
 #pragma once
-#include <algorithm>
+#include <amp/apply/exec.hpp>
 #include <amp/core/check.hpp>
 #include <amp/core/config.hpp>
 #include <amp/fn/l2norm.hpp>
 #include <amp/fn/norms.hpp>
 #include <amp/fn/scale.hpp>
 #include <amp/multi_tensor_apply.hpp>
-#include <amp/optim/executor.hpp>
 #include <amp/simd/math.hpp>
 #include <amp/tensor/param.hpp>
 #include <cmath>
@@ -38,7 +37,8 @@ inline std::vector<tensor_view> grads_of(std::span<const Param> params) {
   return grads;
 }
 /// The 2-norm is the fused one; it and maxnorm see every element, so an infinite or NaN one is never lost.
-inline double grad_norm(const exec::any& executor, tensor_list grads, double p, where at) {
+template <exec::HostExecutor E>
+double grad_norm(const E& executor, tensor_list grads, double p, where at) {
   expects(p > 0., "clip_grad_norm: norm_type must be positive; infinity gives the largest magnitude", at);
   return p == 2. ? fn::l2norm(executor, grads, at).total : fn::pnorm(executor, grads, p, at).total;
 }
@@ -58,8 +58,9 @@ struct Clamp {
 
 /// Total p-norm of the gradients that there are, in any formats; 0 if there are none.
 /// throws  amp::error if norm_type is not positive
-[[nodiscard]] inline double grad_norm(std::span<const Param> params, double norm_type = 2.,
-                                      const exec::any& executor = exec::vectorized{}, where at = where::here()) {
+template <exec::HostExecutor E = exec::vectorized>
+[[nodiscard]] double grad_norm(std::span<const Param> params, double norm_type = 2., const E& executor = {},
+                               where at = where::here()) {
   return detail::grad_norm(executor, detail::grads_of(params), norm_type, at);
 }
 
@@ -68,8 +69,9 @@ struct Clamp {
 /// of 0 or NaN, unless error_if_nonfinite, which throws and leaves the gradients as they are. For a norm per group,
 /// call it per group.
 /// throws  amp::error if max_norm is negative or NaN, or norm_type is not positive
-inline double clip_grad_norm(std::span<const Param> params, double max_norm, const norm_options& options = {},
-                             const exec::any& executor = exec::vectorized{}, where at = where::here()) {
+template <exec::HostExecutor E = exec::vectorized>
+double clip_grad_norm(std::span<const Param> params, double max_norm, const norm_options& options = {},
+                      const E& executor = {}, where at = where::here()) {
   expects(max_norm >= 0., "clip_grad_norm: max_norm must be 0 or positive", at);
   const std::vector<tensor_view> grads = detail::grads_of(params);
   const double norm = detail::grad_norm(executor, grads, options.norm_type, at);
@@ -84,10 +86,10 @@ inline double clip_grad_norm(std::span<const Param> params, double max_norm, con
 
 /// Clips each group by its own norm; returns the norms before, in order.
 /// throws  as clip_grad_norm
-[[nodiscard]] inline std::vector<double> clip_grad_norm_per_group(std::span<const std::vector<Param>> groups,
-                                                                  double max_norm, const norm_options& options = {},
-                                                                  const exec::any& executor = exec::vectorized{},
-                                                                  where at = where::here()) {
+template <exec::HostExecutor E = exec::vectorized>
+[[nodiscard]] std::vector<double> clip_grad_norm_per_group(std::span<const std::vector<Param>> groups, double max_norm,
+                                                           const norm_options& options = {}, const E& executor = {},
+                                                           where at = where::here()) {
   std::vector<double> norms;
   for (const auto& group : groups) norms.push_back(clip_grad_norm(group, max_norm, options, executor, at));
   return norms;
@@ -96,8 +98,8 @@ inline double clip_grad_norm(std::span<const Param> params, double max_norm, con
 /// Brings each element of each gradient into [-limit, limit]; infinities too, a NaN stays.
 /// throws  amp::error if limit is negative or NaN
 /// source  torch.nn.utils.clip_grad_value_
-inline void clip_grad_value(std::span<const Param> params, double limit, const exec::any& executor = exec::vectorized{},
-                            where at = where::here()) {
+template <exec::HostExecutor E = exec::vectorized>
+void clip_grad_value(std::span<const Param> params, double limit, const E& executor = {}, where at = where::here()) {
   expects(limit >= 0., "clip_grad_value: the limit must be 0 or positive", at);
   const std::vector<tensor_view> grads = detail::grads_of(params);
   multi_tensor_apply(executor, detail::Clamp{static_cast<float>(limit)}, lane::inout(grads));
