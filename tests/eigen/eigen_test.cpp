@@ -42,7 +42,7 @@ TEST_SUITE("eigen") {
     CHECK(view.data == weights.data());
     CHECK(view.size == 6);
   }
-  TEST_CASE("matrices of Eigen's and of our low types go through multi_tensor_apply beside float ones") {
+  TEST_CASE("A8 matrices of Eigen's and of our low types go through multi_tensor_apply beside float ones") {
     Eigen::Matrix<Eigen::bfloat16, 3, 5> theirs;
     Eigen::Matrix<amp::bfloat16, Eigen::Dynamic, Eigen::Dynamic> ours(3, 5);
     const Eigen::MatrixXf from = Eigen::MatrixXf::Random(3, 5);

@@ -2,6 +2,7 @@
 /// The rows are read from the table of docs/design.md, which is their only list.
 #include <doctest/doctest.h>
 
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -133,6 +134,20 @@ TEST_SUITE("toolkit/include_order") {
       for (const std::string_view name :
            {"torch::", "torch/", "at::Tensor", "ATen/", "c10::", "c10/", "Eigen", "cuda_", "omp.h", "cblas", "dnnl"})
         CHECK_MESSAGE(code.find(name) == std::string::npos, header << " names " << name);
+    }
+  }
+
+  TEST_CASE("X2 no header prints, reads the environment or ends the program") {
+    for (const auto& header : headers()) {
+      const std::string code = code_of(root / header);
+      for (const std::string_view call : {"exit(", "abort(", "terminate(", "printf(", "puts(", "putchar(", "perror(",
+                                          "fwrite(", "cout", "cerr", "clog", "getenv(", "assert("}) {
+        for (auto at = code.find(call); at != std::string::npos; at = code.find(call, at + 1)) {
+          const bool part_of_a_name =
+              at > 0 && (std::isalnum(static_cast<unsigned char>(code[at - 1])) != 0 || code[at - 1] == '_');
+          CHECK_MESSAGE(part_of_a_name, header << " calls " << call);
+        }
+      }
     }
   }
 
