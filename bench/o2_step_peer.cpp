@@ -1,41 +1,23 @@
-/// The O2 step as a server for peers/interleave.py: builds its tensors, prints "ready", runs one step per line that it
-/// reads and answers "done".
-///   o2_step_peer --list big|small --threads N [--state form], a form of o2_step::storage
-#include <cstdio>
-#include <cstdlib>
-#include <iostream>
+/// Our O2 step as a server (o2_step_server.hpp).
 #include <string>
+#include <utility>
 
 #if defined(AMP_BENCH_OPENMP)
 #include <amp/adapters/openmp.hpp>
 #endif
 
 #include "o2_step.hpp"
+#include "o2_step_server.hpp"
 
 int main(int argc, char** argv) {
-  std::string list = "big", state;
-  int threads = 1;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    const std::string flag = argv[i];
-    if (flag == "--list") list = argv[i + 1];
-    if (flag == "--state") state = argv[i + 1];
-    if (flag == "--threads") threads = std::atoi(argv[i + 1]);
-  }
-  if ((list != "big" && list != "small") || threads < 1 || argc % 2 == 0) {
-    std::fprintf(stderr, "usage: o2_step_peer [--list big|small] [--threads N] [--state form]\n");
-    return 2;
-  }
+  const auto options = o2_step::parse(argc, argv);
   amp::exec::any executor = amp::exec::vectorized{};
 #if defined(AMP_BENCH_OPENMP)
-  if (threads > 1) executor = amp::exec::openmp{.threads = threads};
+  if (options.threads > 1) executor = amp::exec::openmp{.threads = options.threads};
 #else
-  if (threads > 1) executor = amp::exec::threads(threads);
+  if (options.threads > 1) executor = amp::exec::threads(options.threads);
 #endif
-  o2_step::Job job(list == "big" ? o2_step::big() : o2_step::small(), std::move(executor), o2_step::storage(state));
-  job.step();  // makes the moments
-  std::cout << "ready" << std::endl;
-  for (std::string line; std::getline(std::cin, line);) {
-    job.step();
-    std::cout << "done" << std::endl;
-  }
+  const auto sizes = options.list == "big" ? o2_step::big() : o2_step::small();
+  o2_step::Job job(sizes, std::move(executor), o2_step::storage(options.state));
+  return o2_step::serve(sizes, [&] { job.step(); });
 }

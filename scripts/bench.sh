@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Builds the benches in build/release and runs them.
 #   bash scripts/bench.sh                   all Google Benchmark programs; JSON in build/bench
-#   bash scripts/bench.sh --only o2_step    the whole O2 step beside PyTorch's chain, in one interleaved run
+#   bash scripts/bench.sh --only o2_step    the whole O2 step beside PyTorch's chains and a plain loop, in one interleaved run
 #   bash scripts/bench.sh --only adam       one program
 #   bash scripts/bench.sh --only include    seconds that #include <amp/amp.hpp> adds to a file, beside its standard headers
-# The PyTorch peer scripts are looked for in AMP_PEERS (default ../shared/peers); the peers' Python is .venv-peers, made
-# here with the full wheel set (about 5 GB) when it is first needed, or AMP_PEER_PYTHON.
+# PyTorch's Python is .venv-peers, made here with the full wheel set (about 5 GB) when it is first needed, or
+# AMP_PEER_PYTHON.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -51,11 +51,7 @@ cmake --build --preset release
 mkdir -p build/bench
 
 run_with_peer() {
-  local peers=${AMP_PEERS:-../shared/peers} python=${AMP_PEER_PYTHON:-.venv-peers/bin/python}
-  if [ ! -f "$peers/multi_tensor.py" ]; then
-    echo "bench.sh: no $peers/multi_tensor.py: set AMP_PEERS to the folder of the PyTorch peer scripts" >&2
-    exit 2
-  fi
+  local python=${AMP_PEER_PYTHON:-.venv-peers/bin/python}
   if [ -z "${AMP_PEER_PYTHON:-}" ] && [ ! -x "$python" ]; then
     echo "[bench] installing PyTorch for the peers into .venv-peers (about 5 GB)"
     python3 -m venv .venv-peers
@@ -63,8 +59,8 @@ run_with_peer() {
   fi
   for list in big small; do
     for threads in 1 2; do
-      "$python" bench/peers/interleave.py --peers "$peers" --program build/release/bench/o2_step_peer --list "$list" \
-        --threads "$threads" --reps "$reps" --json "build/bench/o2_step_${list}_${threads}.json"
+      "$python" bench/peers/o2_step.py --programs build/release/bench --list "$list" --threads "$threads" --reps "$reps" \
+        --json "build/bench/o2_step_${list}_${threads}.json"
     done
   done
 }
