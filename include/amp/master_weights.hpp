@@ -122,9 +122,13 @@ class MasterWeights {
   /// Puts the present gradients aside, unscaled and in fp32, and clears them, so that a backward with another scale can
   /// follow; what is put aside adds up. `low_too` false: gradients of low parameters were used already and are dropped.
   void stash(float inv_scale, bool low_too);
+  /// Multiplies what was put aside: a factor of clipping that holds for it and not for what follows.
+  void scale_stash(double factor) noexcept {
+    if (has_stash()) stash_scale_ /= factor;
+  }
 
-  /// Calls `fn(const MasterView&)` for each trained tensor in group order. Writes the fp32 gradients out first, which a
-  /// step does not need; the next step then uses these.
+  /// Calls `fn(const MasterView&)` for each trained tensor in group order, also one that is frozen now. Writes the fp32
+  /// gradients out first, which a step does not need; the next step then uses these.
   template <class F>
   void for_each_master(F&& fn, float inv_scale = 1.f);
   /// Calls `fn(const MomentView&)` for each moment of each tensor that was stepped.
@@ -172,12 +176,14 @@ class MasterWeights {
   void fill_masters(Group& g);
   /// Before the first use: a master whose low parameter was given another value since it was made is made anew.
   void start() const;
-  /// Writes values to one trained tensor or moment, in the form that it is stored in.
-  static void put_weight(Group& g, std::size_t i, std::span<const float> values);
-  static void put_moment(Group& g, int k, std::size_t i, std::span<const float> values);
-  /// And reads them.
-  [[nodiscard]] std::vector<float> weight_values(const Group& g, std::size_t i) const;
-  [[nodiscard]] std::vector<float> moment_values(const Group& g, int k, std::size_t i) const;
+  /// One tensor of what is kept as fp32 values: its weight, or its k-th moment.
+  static constexpr int weight = -1;
+  /// Calls `fn(lists, lane_of)` with lists of that tensor alone; `lane_of(work)` is their lane.
+  template <class F>
+  static void with_kept(const Group& g, int k, std::size_t i, F&& fn);
+  /// Reads it, and writes it in the form that it is stored in.
+  [[nodiscard]] static std::vector<float> values_of(const Group& g, int k, std::size_t i);
+  static void put(const Group& g, int k, std::size_t i, std::span<const float> values);
   /// Whether the low weight is not told by the master.
   [[nodiscard]] bool keeps_low(const Group& g, std::size_t i) const noexcept {
     return g.has_master(i) && (storage_.masters == amp::masters::kahan || storage_.stochastic_copies);
@@ -185,11 +191,11 @@ class MasterWeights {
   void save_weight(StateDict& state, const std::string& prefix, const Group& g, std::size_t i) const;
   void load_weight(const StateDict& state, const std::string& prefix, Group& g, std::size_t i, where at);
   [[nodiscard]] GradCheck look_at(tensor_list grads, float inv_scale) const;
-  template <class Wanted>
-  [[nodiscard]] GradCheck look_at_grads(float inv_scale, Wanted&& wanted);
-  /// stash += gradient * inv_scale for the tensors that `wanted(group, i)` names.
-  template <class Wanted>
-  void add_to_stash(float inv_scale, Wanted&& wanted);
+  /// What a step would read, from the model or from the stash; valid until the next call. `low_too` false: without
+  /// those of parameters that have masters.
+  [[nodiscard]] tensor_list grads_of(bool from_stash, bool low_too = true);
+  /// stash += gradient * inv_scale.
+  void add_to_stash(float inv_scale, bool low_too);
   /// Moves all gradients to the stash, where norm and step then find them.
   void materialise(float inv_scale);
   [[nodiscard]] bool wants_norm() const;

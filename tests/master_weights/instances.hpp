@@ -1,10 +1,12 @@
-/// Optimizers around fp32 masters and other forms of them; instantiated once, in memory_test.cpp and moments_test.cpp.
+/// Optimizers around fp32 masters and other forms of them; instantiated once in each program: in memory_test.cpp and
+/// moments_test.cpp, and in threads_test.cpp.
 #pragma once
 #include <amp/master_weights.hpp>
 #include <amp/optim/adam.hpp>
 #include <amp/optim/sgd.hpp>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +23,14 @@ template <class Opt, class T>
 std::vector<amp::GroupSpec<Opt>> group(const Opt& o, T& tensors, const std::string& prefix = "t") {
   return {{o, tensors.source(prefix), {}}};
 }
+
+/// Parameters that a test changes while they are used, to freeze one.
+struct Changing final : amp::ParamSource {
+  std::vector<amp::Param> params;
+  explicit Changing(std::vector<amp::Param> all) : params(std::move(all)) {}
+  std::span<const amp::Param> refresh() override { return params; }
+  void zero_grad(std::size_t, amp::zeroing) override {}
+};
 
 /// The saved fp32 values of an entry.
 inline std::vector<float> floats(const amp::StateDict& state, const std::string& key) {

@@ -141,24 +141,6 @@ TEST_SUITE("master_weights/moments") {
     CHECK(decayed({.moments = dtype::bf16, .stochastic_moments = true}) == doctest::Approx(exact).epsilon(0.002));
     CHECK(decayed({.moments = dtype::e4m3}) == doctest::Approx(exact).epsilon(0.01));  // the scale follows the average
   }
-  TEST_CASE("M12 low moments give equal bits for every executor and chunk size, with remainders and blocks too") {
-    for (const auto& storage : std::vector<amp::storage_options>{
-             {.masters = masters::remainder, .moments = dtype::e4m3},
-             {.masters = masters::kahan, .moments = {dtype::e4m3, dtype::fp16}, .scales = scale_per::block},
-             {.masters = masters::stochastic, .moments = dtype::bf16, .stochastic_moments = true, .seed = 5},
-             {.masters = masters::fp16, .moments = dtype::fp16}}) {
-      const auto run = [&](amp::exec::any executor) {
-        Tensors<bfloat16> t({3, 9000, 1, 511});
-        MasterWeights<Adam> m(group(Adam{.lr = 0.01, .weight_decay = 0.01}, t), storage, std::move(executor));
-        for (unsigned step = 0; step < 3; ++step) t.draw_grads(step), m.step(0.5f, 0.75f);
-        return saved(m);
-      };
-      const auto expected = run(amp::exec::scalar{});
-      CHECK(run(amp::exec::vectorized{}) == expected);
-      CHECK(run(amp::exec::vectorized{.chunk = 333}) == expected);
-      CHECK(run(amp::exec::threads(3)) == expected);
-    }
-  }
   TEST_CASE("M12 a tensor without a gradient keeps moments and scale, one of zeros has scale 1") {
     Tensors<float> t({20, 20});
     auto params = t.params();

@@ -67,6 +67,43 @@ TEST_SUITE("master_weights/saved") {
       CHECK(saved(resumed) == saved(m));
     }
   }
+  TEST_CASE("M9 a parameter that trained and is frozen now keeps master and moments, saved, loaded, seen and counted") {
+    for (const masters form :
+         {masters::fp32, masters::remainder, masters::kahan, masters::stochastic, masters::fp16, masters::none}) {
+      CAPTURE(static_cast<int>(form));
+      const storage_options storage{.masters = form, .seed = 3};
+      Tensors<bfloat16> a({40, 70}), b({40, 70}, 9);
+      const auto source = std::make_shared<Changing>(a.params()), other = std::make_shared<Changing>(b.params());
+      MasterWeights<Adam> m({{adam, source, {}}}, storage), resumed({{adam, other, {}}}, storage);
+      for (unsigned s = 0; s < 4; ++s) a.draw_grads(s), m.step();
+      const auto before = saved(m);
+      const std::int64_t bytes = m.master_bytes() + m.moment_bytes();
+      source->params[0].requires_grad = other->params[0].requires_grad = false;
+      CHECK(saved(m) == before);
+      CHECK(m.master_bytes() + m.moment_bytes() == bytes);
+      std::vector<std::string> names;
+      m.for_each_master([&](const amp::MasterView& v) {
+        names.emplace_back(v.name);
+        CHECK(v.grad.empty() == (v.name == "t0"));
+      });
+      CHECK(names == std::vector<std::string>{"t0", "t1"});
+      m.skip();
+      const auto frozen = words(a.w[0]);
+      a.draw_grads(7), m.step();
+      CHECK(words(a.w[0]) == frozen);
+      CHECK(saved(m).at("master.t0") == before.at("master.t0"));
+      CHECK(saved(m).at("master.t1") != before.at("master.t1"));
+      resumed.load(before);
+      CHECK(saved(resumed) == before);
+      CHECK(words(b.w[0]) == frozen);
+      const std::vector<float> ones(40, 1.f);
+      CHECK(resumed.assign("t0", ones));
+      CHECK(float(b.w[0][39]) == 1.f);
+      source->params[0].requires_grad = other->params[0].requires_grad = true;  // and goes on where it stood
+      a.draw_grads(9), m.step();
+      CHECK(saved(m).at("master.t0") != before.at("master.t0"));
+    }
+  }
   TEST_CASE("M9 masters are loaded bit exactly and the low parameters are their rounding, never the other way") {
     Tensors<bfloat16> t({3});
     MasterWeights<Adam> m(group(Adam{}, t));

@@ -85,14 +85,29 @@ TEST_SUITE("master_weights/steps") {
     foreign.type = dtype::fp32, foreign.value = nullptr;
     CHECK_THROWS_WITH_AS(build(foreign), doctest::Contains("proj.weight has no value"), amp::error);
   }
-  TEST_CASE("M1 a parameter that starts to require a gradient later has no state and is named") {
-    struct Late final : amp::ParamSource {
-      std::vector<half> w = std::vector<half>(2), g = std::vector<half>(2);
-      std::vector<Param> params{amp::make_param("frozen", w, g)};
-      std::span<const Param> refresh() override { return params; }
-      void zero_grad(std::size_t, amp::zeroing) override {}
+  TEST_CASE("M1 parameters that share memory, whole or in part, in one group or two, are refused by name") {
+    std::vector<bfloat16> w(10), g(10);
+    const auto part = [&](const std::string& name, std::ptrdiff_t first, std::size_t count) {
+      std::span<bfloat16> value(w.data() + first, count), grad(g.data() + first, count);
+      return amp::make_param(name, value, grad);
     };
-    const auto late = std::make_shared<Late>();
+    const auto build = [&](std::vector<Param> first, std::vector<Param> second) {
+      MasterWeights<Sgd> m({{Sgd{}, std::make_shared<amp::FixedParams>(std::move(first)), "one"}});
+      m.add_group({Sgd{}, std::make_shared<amp::FixedParams>(std::move(second)), "two"});
+    };
+    CHECK_THROWS_WITH_AS(build({part("head", 0, 6), part("tail", 5, 5)}, {}),
+                         doctest::Contains("parameters head and tail overlap"), amp::error);
+    CHECK_THROWS_WITH_AS(build({part("tail", 5, 5)}, {part("head", 0, 6)}),
+                         doctest::Contains("parameters head and tail overlap"), amp::error);
+    CHECK_THROWS_WITH_AS(build({part("all", 0, 10)}, {part("inner", 2, 1), part("far", 7, 1)}),
+                         doctest::Contains("parameters all and inner overlap"), amp::error);
+    CHECK_THROWS_WITH_AS(build({part("a", 3, 2)}, {part("b", 3, 2)}), doctest::Contains("b is given twice"),
+                         amp::error);
+    CHECK_NOTHROW(build({part("tail", 5, 5), part("nothing", 5, 0)}, {part("head", 0, 5)}));
+  }
+  TEST_CASE("M1 a parameter that starts to require a gradient later has no state and is named") {
+    Tensors<half> t({2});
+    const auto late = std::make_shared<Changing>(t.params("frozen"));
     late->params[0].requires_grad = false;
     MasterWeights<Sgd> m({{Sgd{}, late, {}}});
     m.step();
@@ -270,6 +285,25 @@ TEST_SUITE("master_weights/steps") {
     low.m.step();
     CHECK(float(low.model->w[0]) == -3.f);
     CHECK(low.model->norm[0] == 0.5f);
+  }
+  TEST_CASE("M2 gradients whose squares are 0 in fp32 are put aside, those that were zeroed are not") {
+    Tensors<float> t({3});
+    MasterWeights<Sgd> m(group(Sgd{.lr = 1.}, t));
+    const float small = 1e-30f, infinite = std::numeric_limits<float>::infinity();
+    for (const float x : {small, infinite, -infinite, std::numeric_limits<float>::quiet_NaN()}) {
+      t.g[0] = {0.f, 0.f, x};
+      m.stash(1.f, false);
+      CHECK(m.has_stash());
+      m.skip();
+    }
+    t.g[0] = {0.f, -0.f, 0.f};
+    m.stash(1.f, false);
+    CHECK_FALSE(m.has_stash());
+    t.w[0] = {0.f, 0.f, 0.f}, t.g[0] = {small, 0.f, 0.f};
+    m.stash(1.f, false);
+    t.g[0] = {small, 0.f, 0.f};
+    m.step();
+    CHECK(t.w[0][0] == -2.f * small);
   }
   TEST_CASE("M8 groups added before or after gradients and steps get masters, order and counters are kept") {
     for (const masters form : {masters::fp32, masters::remainder, masters::kahan}) {

@@ -27,7 +27,7 @@ void MasterWeights<Opt>::save(StateDict& state, const std::string& prefix) const
       }
     }
     for (std::size_t i = 0; i < g->size(); ++i) {
-      if (!g->trains(i)) continue;
+      if (!g->trained(i)) continue;
       save_weight(state, prefix, *g, i);
       if (!g->stepped(i)) continue;
       for (int k = 0; k < Opt::states; ++k) {
@@ -46,7 +46,7 @@ void MasterWeights<Opt>::save_weight(StateDict& state, const std::string& prefix
   if (g.rest(i).data == nullptr) {
     detail::save_stored(state, keys, g.weight(i), g.extra(), g.layout(), i);
   } else {
-    save_values<float>(state, keys.values, weight_values(g, i), {g.params()[i].size});
+    save_values<float>(state, keys.values, values_of(g, weight, i), {g.params()[i].size});
   }
   if (keeps_low(g, i)) state[prefix + "weight." + g.params()[i].name] = detail::save_view(g.params()[i].value_view());
 }
@@ -68,7 +68,7 @@ void MasterWeights<Opt>::expect_loadable(const StateDict& state, const std::stri
         (void)detail::saved_tensor_state(state, group + Opt::tensor_state_names[k], g->size(), at);
     }
     for (std::size_t i = 0; i < g->size(); ++i) {
-      if (!g->trains(i)) continue;
+      if (!g->trained(i)) continue;
       const Param& p = g->params()[i];
       (void)detail::SavedValues(state, {prefix, "master", p.name}, p.size, at);
       if (Opt::states == 0 || !state.contains(detail::moment_key<Opt>(prefix, 0, p.name))) continue;
@@ -93,7 +93,7 @@ void MasterWeights<Opt>::load(const StateDict& state, const std::string& prefix,
     }
     g->reset_moments();
     for (std::size_t i = 0; i < g->size(); ++i) {
-      if (!g->trains(i)) continue;
+      if (!g->trained(i)) continue;
       const std::string& name = g->params()[i].name;
       load_weight(state, prefix, *g, i, at);
       if (Opt::states == 0 || !state.contains(detail::moment_key<Opt>(prefix, 0, name))) continue;
@@ -104,7 +104,7 @@ void MasterWeights<Opt>::load(const StateDict& state, const std::string& prefix,
         if (saved.fits(g->moments(k), g->layout())) {
           saved.take(g->moment(k, i), g->moments(k).scale(g->layout(), i));
         } else {
-          put_moment(*g, k, i, saved.floats());
+          put(*g, k, i, saved.floats());
         }
       }
     }
@@ -119,10 +119,10 @@ void MasterWeights<Opt>::load_weight(const StateDict& state, const std::string& 
   detail::SavedValues saved(state, {prefix, "master", p.name}, p.size, at);
   if (storage_.masters == amp::masters::fp16 && g.has_copy(i) && saved.fits(g.extra(), g.layout())) {
     saved.take(g.weight(i), g.extra().scale(g.layout(), i));
-    detail::write_low(weight_values(g, i), g.copy(i));
+    detail::write_low(values_of(g, weight, i), g.copy(i));
     return;
   }
-  put_weight(g, i, saved.floats());
+  put(g, weight, i, saved.floats());
   const auto low = state.find(prefix + "weight." + p.name);
   if (!keeps_low(g, i) || low == state.end()) return;
   const std::vector<std::byte>& bytes = low->second.bytes;

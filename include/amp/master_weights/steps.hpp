@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <amp/fn/copy.hpp>
 #include <amp/fn/l2norm.hpp>
+#include <amp/fn/norms.hpp>
 #include <amp/master_weights.hpp>
 #include <amp/multi_tensor_apply.hpp>
 #include <array>
@@ -17,6 +18,22 @@
 namespace amp {
 
 namespace detail {
+/// throws  amp::error naming two parameters that share memory: each step would move what both hold
+inline void expect_apart(std::vector<const Param*> params, where at) {
+  const auto begin = [](const Param* p) { return reinterpret_cast<std::uintptr_t>(p->value); };
+  std::erase_if(params, [](const Param* p) { return p->size == 0; });
+  std::stable_sort(params.begin(), params.end(), [&](const Param* a, const Param* b) { return begin(a) < begin(b); });
+  for (std::size_t i = 1; i < params.size(); ++i) {
+    const Param &a = *params[i - 1], &b = *params[i];
+    expects(
+        begin(&a) != begin(&b), [&] { return "parameter " + b.name + " is given twice, so it would be stepped twice"; },
+        at);
+    expects(
+        begin(&a) + static_cast<std::uintptr_t>(a.size) * size_of(a.type) <= begin(&b),
+        [&] { return "parameters " + a.name + " and " + b.name + " overlap, so a part would be stepped twice"; }, at);
+  }
+}
+
 /// Lanes (sum, addend); the sum is first brought to another scale.
 struct AddTo {
   float factor = 1.f;
@@ -32,21 +49,20 @@ template <Optimizer Opt>
 void MasterWeights<Opt>::add_group(GroupSpec<Opt> spec, where at) {
   if (spec.name.empty()) spec.name = std::to_string(groups_.size());
   auto added = std::make_unique<Group>(std::move(spec), storage_, at);
-  std::unordered_set<const void*> values;
+  std::vector<const Param*> all;
   std::unordered_set<std::string> names;
   for (const auto& g : groups_) {
     expects(
         g->name != added->name, [&] { return "there is a group \"" + added->name + "\" already"; }, at);
-    for (const Param& p : g->params()) values.insert(p.value), names.insert(p.name);
+    for (const Param& p : g->params()) all.push_back(&p), names.insert(p.name);
   }
   for (const Param& p : added->params()) {
-    expects(
-        p.size == 0 || values.insert(p.value).second,
-        [&] { return "parameter " + p.name + " is given twice, so it would be stepped twice"; }, at);
+    all.push_back(&p);
     expects(
         names.insert(p.name).second,
         [&] { return "two parameters are named \"" + p.name + "\"; names tell saved tensors apart"; }, at);
   }
+  detail::expect_apart(std::move(all), at);
   fill_masters(*added);
   groups_.push_back(std::move(added));
 }
@@ -54,17 +70,17 @@ void MasterWeights<Opt>::add_group(GroupSpec<Opt> spec, where at) {
 template <Optimizer Opt>
 GradCheck MasterWeights<Opt>::check(float inv_scale) {
   refresh();
-  return look_at_grads(inv_scale, [](const Group&, std::size_t) { return true; });
+  return look_at(grads_of(false), inv_scale);
 }
 
 template <Optimizer Opt>
-template <class Wanted>
-GradCheck MasterWeights<Opt>::look_at_grads(float inv_scale, Wanted&& wanted) {
+tensor_list MasterWeights<Opt>::grads_of(bool from_stash, bool low_too) {
   grads_.clear();
   for (const auto& g : groups_)
     for (std::size_t i = 0; i < g->size(); ++i)
-      if (g->trains(i) && g->params()[i].has_grad() && wanted(*g, i)) grads_.push_back(g->params()[i].grad_view());
-  return look_at(grads_, inv_scale);
+      if (g->has_grad(i, from_stash) && (low_too || !g->has_master(i)))
+        grads_.push_back(from_stash ? g->stash(i) : g->params()[i].grad_view());
+  return grads_;
 }
 
 template <Optimizer Opt>
@@ -84,8 +100,7 @@ double MasterWeights<Opt>::norm(float inv_scale) {
 }
 
 template <Optimizer Opt>
-template <class Wanted>
-void MasterWeights<Opt>::add_to_stash(float inv_scale, Wanted&& wanted) {
+void MasterWeights<Opt>::add_to_stash(float inv_scale, bool low_too) {
   // In its own format the stash stays scaled, by the smaller of the scales that meet in it, so that nothing overflows.
   const double incoming = 1. / static_cast<double>(inv_scale);
   const double common = !storage_.low_stash ? 1. : has_stash() ? std::min(incoming, stash_scale_) : incoming;
@@ -95,7 +110,7 @@ void MasterWeights<Opt>::add_to_stash(float inv_scale, Wanted&& wanted) {
   for (const auto& g : groups_) {
     for (std::size_t i = 0; i < g->size(); ++i) {
       const Param& p = g->params()[i];
-      if (!g->trains(i) || !p.has_grad() || !wanted(*g, i)) {
+      if (!g->has_grad(i, false) || !(low_too || !g->has_master(i))) {
         if (g->stashed(i)) idle.push_back(g->stash(i));
         continue;
       }
@@ -115,9 +130,10 @@ template <Optimizer Opt>
 void MasterWeights<Opt>::stash(float inv_scale, bool low_too) {
   refresh();
   start();
-  const auto kept = [&](const Group& g, std::size_t i) { return low_too || !g.has_master(i); };
-  // What was zeroed through the model and not through the session is no reason to leave the common path.
-  if (!materialised_ && (low_too || look_at_grads(1.f, kept).norm != 0.)) add_to_stash(inv_scale, kept);
+  // What was zeroed through the model and not through the session is no reason to leave the common path. Not the
+  // 2-norm: squares of small gradients are 0.
+  if (!materialised_ && (low_too || fn::maxnorm(exec_, grads_of(false, low_too)).total != 0.))
+    add_to_stash(inv_scale, low_too);
   materialised_ = false;
   for (const auto& g : groups_)
     for (std::size_t i = 0; i < g->size(); ++i)
@@ -129,7 +145,7 @@ void MasterWeights<Opt>::materialise(float inv_scale) {
   if (materialised_) return;
   refresh();
   start();
-  add_to_stash(inv_scale, [](const Group&, std::size_t) { return true; });
+  add_to_stash(inv_scale, true);
   materialised_ = true;
 }
 
@@ -163,12 +179,7 @@ bool MasterWeights<Opt>::wants_norm() const {
 /// 2-norm of what the step reads, before its factor.
 template <Optimizer Opt>
 double MasterWeights<Opt>::step_norm(bool from_stash) {
-  if (!from_stash) return look_at_grads(1.f, [](const Group&, std::size_t) { return true; }).norm;
-  grads_.clear();
-  for (const auto& g : groups_)
-    for (std::size_t i = 0; i < g->size(); ++i)
-      if (g->stashed(i)) grads_.push_back(g->stash(i));
-  return look_at(grads_, 1.f).norm;
+  return look_at(grads_of(from_stash), 1.f).norm;
 }
 
 template <Optimizer Opt>
@@ -207,16 +218,10 @@ void MasterWeights<Opt>::step_group(Group& g, float factor, bool from_stash, dou
 template <Optimizer Opt>
 template <class Functor, class Grads, std::size_t... K>
 void MasterWeights<Opt>::run(Group& g, const Functor& functor, const Grads& grads, std::index_sequence<K...>) {
-  const auto pass = [&](lane::pass work) {
+  g.store(lists_, [&](lane::pass work) {
     multi_tensor_apply(exec_, functor, g.weight_lane(lists_, work), g.moment_lane(lists_, static_cast<int>(K), work)...,
                        grads);
-  };
-  if (g.needs_measuring(lists_)) {
-    pass(lane::pass::measure);
-    g.find_scales(lists_);
-  }
-  pass(lane::pass::store);
-  g.take_scales(lists_);
+  });
 }
 
 template <Optimizer Opt>

@@ -44,7 +44,7 @@ void MasterWeights<Opt>::fill_masters(Group& g) {
       std::vector<float> values(static_cast<std::size_t>(g.params()[i].size));
       const tensor_view from[] = {g.copy(i)};
       detail::read_floats(lane::moments{from}, 0, values);
-      put_weight(g, i, values);
+      put(g, weight, i, values);
     }
   }
   multi_tensor_apply(exec_, fn::Copy{}, lane::out(masters), lane::in(low));
@@ -56,61 +56,40 @@ void MasterWeights<Opt>::start() const {
     if (!g->starts()) continue;
     for (std::size_t i = 0; i < g->size(); ++i) {
       if (!g->has_copy(i)) continue;
-      std::vector<float> values = weight_values(*g, i);
-      if (detail::follow_low(values, g->copy(i))) put_weight(*g, i, values);
+      std::vector<float> values = values_of(*g, weight, i);
+      if (detail::follow_low(values, g->copy(i))) put(*g, weight, i, values);
     }
   }
 }
 
 template <Optimizer Opt>
-void MasterWeights<Opt>::put_weight(Group& g, std::size_t i, std::span<const float> values) {
+template <class F>
+void MasterWeights<Opt>::with_kept(const Group& g, int k, std::size_t i, F&& fn) {
   detail::StepLists<Opt::states> lists;
-  g.append_weight(lists, i);
-  const auto put = [&](lane::pass work) {
-    auto lane = g.weight_lane(lists, work);
-    lane.draws = {};  // a value that is set is rounded to nearest
-    detail::write_floats(lane, 0, values);
-  };
-  if (g.needs_measuring(lists)) {
-    put(lane::pass::measure);
-    g.find_scales(lists);
+  if (k == weight) {
+    g.append_weight(lists, i);
+    fn(lists, [&](lane::pass work) { return g.weight_lane(lists, work); });
+  } else {
+    g.append_moment(lists, k, i);
+    fn(lists, [&](lane::pass work) { return g.moment_lane(lists, k, work); });
   }
-  put(lane::pass::store);
-  g.take_scales(lists);
 }
 
 template <Optimizer Opt>
-void MasterWeights<Opt>::put_moment(Group& g, int k, std::size_t i, std::span<const float> values) {
-  detail::StepLists<Opt::states> lists;
-  g.append_moment(lists, k, i);
-  const auto put = [&](lane::pass work) {
-    auto lane = g.moment_lane(lists, k, work);
-    lane.draws = {};
-    detail::write_floats(lane, 0, values);
-  };
-  if (g.needs_measuring(lists)) {
-    put(lane::pass::measure);
-    g.find_scales(lists);
-  }
-  put(lane::pass::store);
-  g.take_scales(lists);
+void MasterWeights<Opt>::put(const Group& g, int k, std::size_t i, std::span<const float> values) {
+  with_kept(g, k, i, [&](auto& lists, const auto& lane_of) {
+    g.store(lists, [&](lane::pass work) {
+      auto lane = lane_of(work);
+      lane.draws = {};  // a value that is set is rounded to nearest
+      detail::write_floats(lane, 0, values);
+    });
+  });
 }
 
 template <Optimizer Opt>
-std::vector<float> MasterWeights<Opt>::weight_values(const Group& g, std::size_t i) const {
-  detail::StepLists<Opt::states> lists;
-  g.append_weight(lists, i);
+std::vector<float> MasterWeights<Opt>::values_of(const Group& g, int k, std::size_t i) {
   std::vector<float> values(static_cast<std::size_t>(g.params()[i].size));
-  detail::read_floats(g.weight_lane(lists, lane::pass::read), 0, values);
-  return values;
-}
-
-template <Optimizer Opt>
-std::vector<float> MasterWeights<Opt>::moment_values(const Group& g, int k, std::size_t i) const {
-  detail::StepLists<Opt::states> lists;
-  g.append_moment(lists, k, i);
-  std::vector<float> values(static_cast<std::size_t>(g.params()[i].size));
-  detail::read_floats(g.moment_lane(lists, k, lane::pass::read), 0, values);
+  with_kept(g, k, i, [&](auto&, const auto& lane_of) { detail::read_floats(lane_of(lane::pass::read), 0, values); });
   return values;
 }
 
@@ -119,7 +98,7 @@ bool MasterWeights<Opt>::assign(std::string_view name, std::span<const float> va
   for (const auto& g : groups_) {
     for (std::size_t i = 0; i < g->size(); ++i) {
       const Param& p = g->params()[i];
-      if (p.name != name || !g->trains(i)) continue;
+      if (p.name != name || !g->trained(i)) continue;
       const auto size = static_cast<std::int64_t>(values.size());
       expects(
           size == p.size,
@@ -128,7 +107,7 @@ bool MasterWeights<Opt>::assign(std::string_view name, std::span<const float> va
                    " are given";
           },
           at);
-      put_weight(*g, i, values);
+      put(*g, weight, i, values);
       return true;
     }
   }
@@ -143,15 +122,15 @@ void MasterWeights<Opt>::for_each_master(F&& fn, float inv_scale) {
   std::vector<float> values, unscaled;
   for (const auto& g : groups_) {
     for (std::size_t i = 0; i < g->size(); ++i) {
-      if (!g->trains(i)) continue;
+      if (!g->trained(i)) continue;
       const auto size = static_cast<std::size_t>(g->params()[i].size);
       const tensor_view w = g->weight(i);
       MasterView view{w.name, {static_cast<const float*>(w.data), size}, {}};
-      if (w.type != dtype::fp32) view.value = values = weight_values(*g, i);
-      if (g->stashed(i)) {
+      if (w.type != dtype::fp32) view.value = values = values_of(*g, weight, i);
+      if (g->has_grad(i, true)) {
         const tensor_view stash[] = {g->stash(i)};
         view.grad = {static_cast<const float*>(stash[0].data), size};
-        if (storage_.low_stash) {
+        if (stash_scale_ != 1. || stash[0].type != dtype::fp32) {
           unscaled.resize(size);
           const tensor_view to[] = {as_view(unscaled)};
           multi_tensor_apply(exec_, fn::Copy{}, lane::out(to), lane::in(stash, static_cast<float>(1. / stash_scale_)));
@@ -168,9 +147,9 @@ template <class F>
 void MasterWeights<Opt>::for_each_moment(F&& fn) {
   for (const auto& g : groups_) {
     for (std::size_t i = 0; i < g->size(); ++i) {
-      if (!g->trains(i) || !g->stepped(i)) continue;
+      if (!g->stepped(i)) continue;
       for (int k = 0; k < Opt::states; ++k) {
-        const std::vector<float> values = moment_values(*g, k, i);
+        const std::vector<float> values = values_of(*g, k, i);
         const std::string moment = detail::moment_name<Opt>(k);
         fn(MomentView{g->params()[i].name, moment, values});
       }
@@ -204,9 +183,8 @@ tensor_view MasterWeights<Opt>::flat_masters(std::size_t group, where at) const 
   expects(storage_.flat, "flat_masters: ask for them with storage_options{.flat = true}", at);
   expects(
       !g.extra().empty(), [&] { return "group \"" + g.name + "\" has no masters: its parameters are fp32"; }, at);
-  std::int64_t size = 0;
-  for (const Param& p : g.params()) size += p.requires_grad ? p.size : 0;
-  return g.extra().view(g.layout(), 0, size, g.name);
+  start();
+  return g.extra().view(g.layout(), 0, g.layout().elements, g.name);
 }
 
 template <Optimizer Opt>
@@ -238,7 +216,7 @@ std::int64_t MasterWeights<Opt>::moment_bytes() const noexcept {
   std::int64_t sum = 0;
   for (const auto& g : groups_)
     for (std::size_t i = 0; i < g->size(); ++i)
-      for (int k = 0; g->trains(i) && k < Opt::states; ++k)
+      for (int k = 0; g->trained(i) && k < Opt::states; ++k)
         sum += detail::stored_bytes(storage_.moments[k], g->params()[i].size, g->layout());
   return sum;
 }

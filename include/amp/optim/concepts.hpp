@@ -94,6 +94,12 @@ template <class O>
 concept TensorOptimizer = Optimizer<O> && detail::StepsTensors<O>;
 
 namespace detail {
+/// Whether an optimizer's k-th state is a sum of squares, whose root is what fits an 8-bit format.
+template <class Opt>
+constexpr bool holds_squares(int k) noexcept {
+  if constexpr (requires { Opt::squares[0]; }) return Opt::squares[k];
+  return false;
+}
 /// Throws amp::error "Adam: lr must be ..." unless ok.
 constexpr void option(bool ok, std::string_view optimizer, std::string_view text, where at) {
   expects(

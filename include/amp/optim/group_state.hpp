@@ -38,12 +38,6 @@ namespace detail {
   for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
   return hash;
 }
-/// Whether an optimizer's k-th state is a sum of squares, whose root is what fits an 8-bit format.
-template <class Opt>
-constexpr bool holds_squares(int k) noexcept {
-  if constexpr (requires { Opt::squares[0]; }) return Opt::squares[k];
-  return false;
-}
 /// throws  amp::error naming a parameter that cannot be trained
 inline void expect_trainable(const Param& p, const storage_options& storage, where at) {
   expects(
@@ -87,7 +81,7 @@ class GroupState {
       layout_.add(p.requires_grad ? p.size : 0);
       trained_.push_back(p.requires_grad);
       hashes_.push_back(name_hash(p.name));
-      any_low |= low(p);
+      any_low |= p.requires_grad && p.type != dtype::fp32;
     }
     for (const Param& p : params_) {
       expects(
@@ -126,12 +120,21 @@ class GroupState {
 
   [[nodiscard]] std::span<const Param> params() const noexcept { return params_; }
   [[nodiscard]] std::size_t size() const noexcept { return layout_.element.size(); }
-  [[nodiscard]] bool trains(std::size_t i) const noexcept { return params_[i].requires_grad; }
+  /// Whether a parameter has state: one that is frozen now, and trained before, keeps it.
+  [[nodiscard]] bool trained(std::size_t i) const noexcept { return trained_[i]; }
+  /// Whether steps move it now.
+  [[nodiscard]] bool trains(std::size_t i) const noexcept { return trained_[i] && params_[i].requires_grad; }
   /// Whether bits beyond the low parameter are kept; gradients are then used once and not summed by the model.
-  [[nodiscard]] bool has_master(std::size_t i) const noexcept { return !extra_.empty() && low(params_[i]); }
+  [[nodiscard]] bool has_master(std::size_t i) const noexcept {
+    return !extra_.empty() && trained_[i] && params_[i].type != dtype::fp32;
+  }
   /// The same in a tensor of its own.
   [[nodiscard]] bool has_copy(std::size_t i) const noexcept {
     return has_master(i) && (storage_.masters == masters::fp32 || storage_.masters == masters::fp16);
+  }
+  /// Whether a step would use a gradient of it, from the stash or from the model.
+  [[nodiscard]] bool has_grad(std::size_t i, bool from_stash) const noexcept {
+    return trains(i) && (from_stash ? stashed(i) : params_[i].has_grad());
   }
   [[nodiscard]] bool stepped(std::size_t i) const noexcept { return stepped_[i]; }
   [[nodiscard]] bool stashed(std::size_t i) const noexcept { return stashed_[i]; }
@@ -238,16 +241,16 @@ class GroupState {
       draws = {storage_.seed + 0x9e3779b97f4a7c15u * static_cast<unsigned>(k + 1), lists.stream};
     return {list.views, list.scales(layout_.block(), moments(k).root(), work), draws, work};
   }
-  /// Whether the lists' scales are found by a pass of their own.
-  [[nodiscard]] bool needs_measuring(const StepLists<states>& lists) const noexcept {
+  /// Calls `pass(work)` to store what the lists hold; before that to measure, where scales have to be known first.
+  template <class Pass>
+  void store(StepLists<states>& lists, Pass&& pass) const {
     const auto needs = [&](const StoredList& list) { return list.needs_measuring(layout_.block()); };
-    return needs(lists.weights) || std::any_of(lists.moments.begin(), lists.moments.end(), needs);
-  }
-  void find_scales(StepLists<states>& lists) const {
-    lists.weights.find_next(false);
-    for (int k = 0; k < states; ++k) lists.moments[static_cast<std::size_t>(k)].find_next(moments(k).root());
-  }
-  void take_scales(StepLists<states>& lists) const {
+    if (needs(lists.weights) || std::any_of(lists.moments.begin(), lists.moments.end(), needs)) {
+      pass(lane::pass::measure);
+      lists.weights.find_next(false);
+      for (int k = 0; k < states; ++k) lists.moments[static_cast<std::size_t>(k)].find_next(moments(k).root());
+    }
+    pass(lane::pass::store);
     lists.weights.take_next();
     for (auto& list : lists.moments) list.take_next();
   }
@@ -257,10 +260,6 @@ class GroupState {
   std::string name;
 
  private:
-  [[nodiscard]] static bool low(const Param& p) noexcept { return p.requires_grad && p.type != dtype::fp32; }
-  [[nodiscard]] bool has_grad(std::size_t i, bool from_stash) const noexcept {
-    return trains(i) && (from_stash ? stashed(i) : params_[i].has_grad());
-  }
   [[nodiscard]] tensor_view none(std::size_t i) const noexcept {
     return {nullptr, params_[i].size, dtype::fp32, false, params_[i].name};
   }

@@ -1,5 +1,6 @@
 /// Arrays that lie beside the parameters of a group, in formats of their own, and the lists that a pass makes of them.
 #pragma once
+#include <algorithm>
 #include <amp/apply/stored_lanes.hpp>
 #include <amp/core/dtype.hpp>
 #include <amp/half_traits.hpp>
@@ -9,6 +10,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -34,37 +36,42 @@ struct StoredLayout {
   [[nodiscard]] std::int64_t block() const noexcept { return per == scale_per::tensor ? 0 : apply::scale_block; }
 };
 
-/// One array over the tensors of a group.
+/// One array over the tensors of a group. It owns what it points at as a pointer does: const arrays give views that
+/// may be written.
 class StoredArray {
  public:
   StoredArray() = default;
   StoredArray(dtype type, const StoredLayout& layout, int shift, bool root = false)
       : type_(type), root_(root), bytes_(static_cast<std::size_t>(layout.elements) * size_of(type), shift) {
-    if (has_scale(type)) scales_.assign(static_cast<std::size_t>(layout.scales), 1.f);
+    if (!has_scale(type)) return;
+    scale_count_ = static_cast<std::size_t>(layout.scales);
+    scales_.reset(new float[scale_count_]);
+    std::fill_n(scales_.get(), scale_count_, 1.f);
   }
 
   [[nodiscard]] bool empty() const noexcept { return bytes_.empty(); }
   [[nodiscard]] dtype type() const noexcept { return type_; }
   /// Whether roots are stored; only in formats whose range the values themselves would exceed.
   [[nodiscard]] bool root() const noexcept { return root_; }
-  [[nodiscard]] bool scaled() const noexcept { return !scales_.empty(); }
+  [[nodiscard]] bool scaled() const noexcept { return scales_ != nullptr; }
   [[nodiscard]] tensor_view view(const StoredLayout& at, std::size_t i, std::int64_t size,
                                  std::string_view name) const noexcept {
     return {bytes_.data() + static_cast<std::size_t>(at.element[i]) * size_of(type_), size, type_, false, name};
   }
   [[nodiscard]] float* scale(const StoredLayout& at, std::size_t i) const noexcept {
-    return scales_.empty() ? nullptr : const_cast<float*>(scales_.data()) + at.scale[i];
+    return scaled() ? scales_.get() + at.scale[i] : nullptr;
   }
   /// What it takes of memory.
   [[nodiscard]] std::int64_t bytes() const noexcept {
-    return static_cast<std::int64_t>(bytes_.size() + scales_.size() * sizeof(float));
+    return static_cast<std::int64_t>(bytes_.size() + scale_count_ * sizeof(float));
   }
 
  private:
   dtype type_ = dtype::fp32;
   bool root_ = false;
   StateBuffer bytes_;
-  std::vector<float> scales_;
+  std::unique_ptr<float[]> scales_;
+  std::size_t scale_count_ = 0;
 };
 
 /// A list of stored tensors as lanes take it, with room for what a measuring pass finds.
