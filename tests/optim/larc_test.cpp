@@ -40,6 +40,14 @@ TEST_SUITE("optim/larc") {
     CHECK(t.w == before);
     CHECK(m.group(0).step == 2);
   }
+  TEST_CASE("F8 a rate too small for fp32 stops the tensor, it does not let the whole gradient through") {
+    reference::Tensors<float> t({2});
+    t.w = {{1e-4f, 2e-4f}}, t.g = {{1e16f, 2e16f}};
+    const auto w = t.w;
+    amp::MasterWeights<Larc<Sgd>> m({{Larc{Sgd{.lr = 1.}, {.trust = 1e-30}}, t.source()}});
+    m.step();
+    CHECK(t.w == w);
+  }
   TEST_CASE("F8 a rate at its limit is the inner optimizer with L2 decay") {
     reference::Tensors<float> a({30}), b({30});
     amp::MasterWeights<Larc<Sgd>> larc({{Larc{inner, {.trust = 1e9}}, a.source()}});

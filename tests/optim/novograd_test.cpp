@@ -11,23 +11,6 @@ using amp::NovoGrad;
 
 namespace {
 constexpr double tolerance = 1e-6;
-
-/// Two parameters, of which the second has a gradient only when told so.
-struct Partial final : amp::ParamSource {
-  std::vector<float> w{1.f, 1.f}, g{1.f, 1.f};
-  bool second_has_grad = false;
-  std::vector<amp::Param> list{};
-  std::span<const amp::Param> refresh() override {
-    list.clear();
-    for (std::size_t i = 0; i < 2; ++i)
-      list.push_back({.name = "p" + std::to_string(i),
-                      .value = &w[i],
-                      .grad = i == 0 || second_has_grad ? &g[i] : nullptr,
-                      .size = 1});
-    return list;
-  }
-  void zero_grad(std::size_t, amp::zeroing) override {}
-};
 }  // namespace
 
 TEST_SUITE("optim/novograd") {
@@ -44,7 +27,7 @@ TEST_SUITE("optim/novograd") {
     CHECK(golden::difference(o, "novograd_inside") > 1e-4);
   }
   TEST_CASE("F7 the number of tensors with gradients must stay the same") {
-    const auto source = std::make_shared<Partial>();
+    const auto source = std::make_shared<reference::Partial>();
     amp::MasterWeights<NovoGrad> m({{NovoGrad{}, source}});
     m.step();
     CHECK(source->w[1] == 1.f);

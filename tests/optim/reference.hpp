@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,23 @@ struct Tensors {
   [[nodiscard]] std::shared_ptr<amp::ParamSource> source(const std::string& prefix = "t") {
     return std::make_shared<amp::FixedParams>(params(prefix));
   }
+};
+
+/// Two parameters, of which the second has a gradient only when told so.
+struct Partial final : amp::ParamSource {
+  std::vector<float> w{1.f, 1.f}, g{1.f, 1.f};
+  bool second_has_grad = false;
+  std::vector<amp::Param> list{};
+  std::span<const amp::Param> refresh() override {
+    list.clear();
+    for (std::size_t i = 0; i < 2; ++i)
+      list.push_back({.name = "p" + std::to_string(i),
+                      .value = &w[i],
+                      .grad = i == 0 || second_has_grad ? &g[i] : nullptr,
+                      .size = 1});
+    return list;
+  }
+  void zero_grad(std::size_t, amp::zeroing) override {}
 };
 
 /// One element in double.

@@ -42,22 +42,7 @@ TEST_SUITE("optim/sgd") {
     }
   }
   TEST_CASE("F3 the first gradient of a tensor becomes its momentum, even when others started earlier") {
-    struct Late final : amp::ParamSource {
-      std::vector<float> w{1.f, 1.f}, g{1.f, 1.f};
-      bool second_has_grad = false;
-      std::vector<amp::Param> list;
-      std::span<const amp::Param> refresh() override {
-        list.clear();
-        for (std::size_t i = 0; i < 2; ++i)
-          list.push_back({.name = "p" + std::to_string(i),
-                          .value = &w[i],
-                          .grad = i == 0 || second_has_grad ? &g[i] : nullptr,
-                          .size = 1});
-        return list;
-      }
-      void zero_grad(std::size_t, amp::zeroing) override {}
-    };
-    const auto source = std::make_shared<Late>();
+    const auto source = std::make_shared<reference::Partial>();
     amp::MasterWeights<Sgd> m({{Sgd{.lr = 1., .momentum = 0.5, .dampening = 0.5}, source}});
     m.step();
     CHECK(source->w == std::vector<float>{0.f, 1.f});

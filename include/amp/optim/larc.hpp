@@ -25,7 +25,7 @@ template <class Inner>
 struct LarcFunctor {
   Inner inner;
   float decay;
-  const float* rates;  ///< a per tensor; 0: the tensor is not adapted
+  const float* rates;  ///< a per tensor; negative: the tensor is not adapted
   float rate = 0.f;
 
   [[nodiscard]] AMP_HD AMP_INLINE LarcFunctor at(const apply::piece& p) const noexcept {
@@ -33,7 +33,7 @@ struct LarcFunctor {
   }
   template <class V>
   AMP_HD AMP_INLINE V adapted(const V& w, const V& g) const {
-    if (rate == 0.f) return g;
+    if (rate < 0.f) return g;
     return (g + decay * w) * rate;
   }
   template <class V>
@@ -135,9 +135,9 @@ struct Larc : Inner {
   }
   static void take_options(group& g) { g.inner = inner_of(g); }
 
-  /// 0 where a norm is 0: the tensor is not adapted.
+  /// Negative where a norm is 0: the tensor is not adapted. A rate may itself be 0, when it is too small for fp32.
   [[nodiscard]] float adaptive_rate(double w, double g) const noexcept {
-    if (!(w != 0. && g != 0.)) return 0.f;
+    if (!(w != 0. && g != 0.)) return -1.f;
     const double a = trust * w / (g + this->weight_decay * w + larc_eps);
     return static_cast<float>(clip ? std::min(a / this->lr, 1.) : a);  // 1 for a rate of 0
   }
