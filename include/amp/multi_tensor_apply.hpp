@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <ranges>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -107,12 +108,12 @@ inline void check_list(std::int64_t index, tensor_list list, tensor_list first, 
   }
 }
 
-/// Copies differ from other lists: an entry with null data is one that the tensor does not have.
-inline void check_copies(std::int64_t index, tensor_list masters, tensor_list copies, where at) {
+/// Copies and completions differ from other lists: an entry with null data is one that the tensor does not have.
+inline void check_beside(std::string_view what, std::int64_t index, tensor_list masters, tensor_list copies, where at) {
   expects(
       copies.size() == masters.size(),
       [&] {
-        return "the copies of list " + std::to_string(index) + " are " + std::to_string(copies.size()) +
+        return std::string(what) + "list " + std::to_string(index) + " has " + std::to_string(copies.size()) +
                " tensors where the list has " + std::to_string(masters.size());
       },
       at);
@@ -122,24 +123,35 @@ inline void check_copies(std::int64_t index, tensor_list masters, tensor_list co
     expects(
         copy.size == masters[t].size && known(copy.type) && !copy.readonly,
         [&] {
-          return "the copy of " + label(index, t, masters[t]) + " must be writable, of a known dtype and of " +
+          return std::string(what) + label(index, t, masters[t]) + " must be writable, of a known dtype and of " +
                  std::to_string(masters[t].size) + " elements; it has " + std::to_string(copy.size);
         },
         at);
   }
 }
 
+/// A list as it lies in memory: of a lane, or of the copies or completions that it writes besides.
+struct placed_list {
+  std::int64_t lane;
+  tensor_list list;
+  bool writes;
+  std::string_view beside{};  ///< "the copy of ", where it is not the lane's own list
+};
+
 /// Tensors of one index lie at the same place or apart: else the bits would depend on the order of the work.
-inline void check_overlap(std::int64_t i, tensor_list a, std::int64_t j, tensor_list b, where at) {
+inline void check_overlap(const placed_list& first, const placed_list& second, where at) {
+  const tensor_list a = first.list, b = second.list;
   const auto begin = [](const tensor_view& t) { return reinterpret_cast<std::uintptr_t>(t.data); };
   const auto bytes = [](const tensor_view& t) { return static_cast<std::uintptr_t>(t.size) * size_of(t.type); };
   for (std::size_t t = 0; t < a.size(); ++t) {
     const std::uintptr_t from_a = begin(a[t]), from_b = begin(b[t]), size_a = bytes(a[t]), size_b = bytes(b[t]);
     if (from_a >= from_b + size_b || from_b >= from_a + size_a || size_a == 0 || size_b == 0) continue;
+    if (from_a == 0 || from_b == 0) continue;  // an entry that has no copy
     expects(
         from_a == from_b && size_a == size_b,
         [&] {
-          return label(i, t, a[t]) + " partly overlaps that of list " + std::to_string(j) +
+          return std::string(first.beside) + label(first.lane, t, a[t]) + " partly overlaps that of " +
+                 std::string(second.beside) + "list " + std::to_string(second.lane) +
                  "; lists may share a tensor, not a part of one";
         },
         at);
@@ -148,26 +160,26 @@ inline void check_overlap(std::int64_t i, tensor_list a, std::int64_t j, tensor_
 
 template <class... L>
 void check_lanes(where at, const L&... lanes) {
+  std::array<placed_list, 3 * sizeof...(L)> placed{};
+  std::size_t count = 0;
   std::int64_t index = 0;
-  tensor_list first{};
   const auto one = [&]<class Lane>(const Lane& lane) {
-    if (index == 0) first = lane.list;
-    check_list(index, lane.list, first, Lane::writes, at);
-    if constexpr (Lane::copies) {
-      check_copies(index, lane.list, lane.copies_list, at);
-      check_overlap(index, lane.list, index, lane.copies_list, at);
+    check_list(index, lane.list, index == 0 ? lane.list : placed[0].list, Lane::writes, at);
+    placed[count++] = {index, lane.list, Lane::writes};
+    const auto beside = [&](std::string_view what, tensor_list list) {
+      check_beside(what, index, lane.list, list, at);
+      placed[count++] = {index, list, true, what};
+    };
+    if constexpr (Lane::copies) beside("the copy of ", lane.copies_list);
+    if constexpr (requires { lane.rest; }) {
+      if (!lane.rest.empty()) beside("the completion of ", lane.rest);
     }
     ++index;
   };
   (one(lanes), ...);
-  if constexpr (sizeof...(L) > 1) {
-    const std::array<tensor_list, sizeof...(L)> lists{lanes.list...};
-    constexpr std::array<bool, sizeof...(L)> writes{L::writes...};
-    for (std::size_t i = 0; i < lists.size(); ++i) {
-      for (std::size_t j = i + 1; j < lists.size(); ++j) {
-        if (writes[i] || writes[j])
-          check_overlap(static_cast<std::int64_t>(i), lists[i], static_cast<std::int64_t>(j), lists[j], at);
-      }
+  for (std::size_t i = 0; i < count; ++i) {
+    for (std::size_t j = i + 1; j < count; ++j) {
+      if (placed[i].writes || placed[j].writes) check_overlap(placed[i], placed[j], at);
     }
   }
 }
@@ -202,7 +214,7 @@ void apply_lanes(where at, const E& executor, const F& functor, const L&... lane
 /// count
 ///         as 0 (FTZ/DAZ), conversions keep the subnormals of low formats
 /// alias   a tensor may appear in several lists at the same address, and read ones at any; a written tensor that partly
-///         overlaps the one of its index in another list is an error, one of another index is undefined
+///         overlaps the one of its index in another list, or its copy, is an error, one of another index is undefined
 /// throws  amp::error naming list and tensor
 template <class E, class F, class... Lists>
 void multi_tensor_apply(const E& executor, const F& functor, Lists&&... lists) {

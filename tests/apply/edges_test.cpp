@@ -1,6 +1,8 @@
 #include <doctest/doctest.h>
 
+#include <amp/apply/stored_lanes.hpp>
 #include <amp/fn/copy.hpp>
+#include <amp/fn/sgd.hpp>
 #include <amp/multi_tensor_apply.hpp>
 #include <amp/optim/executor.hpp>
 #include <cstdint>
@@ -104,6 +106,36 @@ TEST_SUITE("apply/edges") {
     amp::multi_tensor_apply(exec::vectorized{}, DoubleUnlessFlagged{&off}, lane::out(out), lane::in(twice));
     CHECK(y == std::vector<float>(63, 4.f));
     CHECK(z == y);
+  }
+  TEST_CASE("A6 A7 copies and completions lie apart from every other list, or in one place with a tensor of it") {
+    std::vector<float> w(64, 1.f), m(64), g(64, 1.f);
+    std::vector<amp::bfloat16> low(66);
+    const auto views = [](auto* p, std::int64_t n = 64) { return std::vector{amp::as_view(p, n)}; };
+    const auto weights = views(w.data()), grads = views(g.data()), moments = views(m.data());
+    const auto copy = views(low.data()), in_moments = views(reinterpret_cast<amp::bfloat16*>(m.data() + 3));
+    const auto step = [&](const auto& weight_lane, const auto& grad_list) {
+      amp::multi_tensor_apply(exec::vectorized{}, amp::fn::Sgd{.lr = 1.f, .momentum = 0.5f}, weight_lane,
+                              lane::inout(moments), lane::in(grad_list));
+    };
+    const auto refused = [&](const auto& weight_lane, const auto& grad_list, const char* text) {
+      CHECK_THROWS_WITH_AS(step(weight_lane, grad_list), doctest::Contains(text), amp::error);
+      CHECK(w == std::vector<float>(64, 1.f));
+    };
+    refused(lane::inout_with_copy(weights, in_moments), grads,
+            "the copy of list 0, tensor 0 partly overlaps that of list 1");
+    refused(lane::inout_with_copy(weights, copy), views(low.data() + 1), "partly overlaps that of list 2");
+    constexpr auto form = amp::completion::compensation;
+    const auto none = std::vector{amp::tensor_view{nullptr, 64, dtype::fp32, false, {}}};
+    const auto low_weights = views(low.data() + 2);
+    refused(lane::weights{low_weights, none, copy, form}, grads,
+            "list 0, tensor 0 partly overlaps that of the completion of list 0");
+    std::vector<amp::bfloat16> rest(64);
+    const auto short_rest = views(rest.data(), 63), whole_rest = views(rest.data());
+    refused(lane::weights{low_weights, none, short_rest, form}, grads, "the completion of list 0, tensor 0 must be");
+    step(lane::weights{low_weights, none, whole_rest, form}, grads);
+    CHECK(float(low[2]) == -1.f);
+    step(lane::inout_with_copy(weights, copy), views(low.data()));  // the gradients give way to the new weights
+    CHECK(float(low[0]) == w[0]);
   }
   TEST_CASE("A2 a range that is not dense is no tensor: refused when compiled") {
     static_assert(!amp::Viewable<std::list<float>>);

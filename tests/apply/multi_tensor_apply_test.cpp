@@ -28,15 +28,7 @@ namespace lane = amp::lane;
 
 namespace {
 
-constexpr amp::fn::AdamW step{.lr = 1e-2f,
-                              .beta1 = 0.9f,
-                              .one_minus_beta1 = 0.1f,
-                              .beta2 = 0.999f,
-                              .one_minus_beta2 = 0.001f,
-                              .eps = 1e-8f,
-                              .decay = 0.01f,
-                              .inv_bias1 = 10.f,
-                              .inv_bias2 = 1000.f};
+constexpr amp::fn::AdamW step = test_apply::first_adamw_step(1e-2f, 0.01f);
 
 struct formats {
   std::vector<dtype> weight, state, grad, copy;
@@ -271,7 +263,7 @@ TEST_SUITE("apply/multi_tensor_apply") {
           }).find("the copy of list 0, tensor 0 must be") != std::string::npos);
     CHECK(message_of([&] {
             multi_tensor_apply(exec::vectorized{}, step, lane::inout_with_copy(x, shorter), x, x, lane::in(x));
-          }).find("the copies of list 0 are 1 tensors") != std::string::npos);
+          }).find("the copy of list 0 has 1 tensors") != std::string::npos);
     CHECK(a[0] == 1.f);
     CHECK_THROWS_AS(exec::threads(-1), amp::error);
   }

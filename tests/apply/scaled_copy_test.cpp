@@ -1,7 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <amp/apply/scaled_copy.hpp>
-#include <amp/fn/adam.hpp>
+#include <amp/fn/scale.hpp>
 #include <amp/multi_tensor_apply.hpp>
 #include <amp/optim/executor.hpp>
 #include <cmath>
@@ -28,17 +28,9 @@ struct Run {
 
   explicit Run(const exec::any& executor) {
     w.randomize(1, 1.f), g.randomize(2, 1.f), m.fill(0.f), v.fill(0.f);
-    const amp::fn::AdamW f{.lr = 0.1f,
-                           .beta1 = 0.9f,
-                           .one_minus_beta1 = 0.1f,
-                           .beta2 = 0.999f,
-                           .one_minus_beta2 = 0.001f,
-                           .eps = 1e-8f,
-                           .decay = 0.f,
-                           .inv_bias1 = 10.f,
-                           .inv_bias2 = 1000.f};
-    amp::multi_tensor_apply(executor, f, lane::inout_with_scaled_copy(w.list(), copy.list(), infos),
-                            lane::inout(m.list()), lane::inout(v.list()), lane::in(g.list()));
+    amp::multi_tensor_apply(executor, test_apply::first_adamw_step(0.1f, 0.f),
+                            lane::inout_with_scaled_copy(w.list(), copy.list(), infos), lane::inout(m.list()),
+                            lane::inout(v.list()), lane::in(g.list()));
   }
 };
 
@@ -76,6 +68,15 @@ TEST_SUITE("apply/scaled_copy") {
     };
     for (const auto t : test_simd::targets()) check(exec::vectorized{.chunk = 333, .target = t});
     check(exec::threads{3});
+  }
+  TEST_CASE("F11 the inverse of the largest scales is the subnormal that it has to be, on threads that flush too") {
+    Tensors w({4}, {dtype::fp32}), copy({4}, {dtype::e4m3});
+    w.fill(0x1p-125f);
+    std::vector<amp::scaled_copy> infos{{0x1p127f}};
+    amp::multi_tensor_apply(exec::vectorized{}, amp::fn::Scale{1.f},
+                            lane::inout_with_scaled_copy(w.list(), copy.list(), infos), lane::in(w.list()));
+    CHECK(copy.at(0, 3) == 4.f);
+    CHECK(__builtin_bit_cast(std::uint32_t, infos[0].inverse) == 0x00400000u);  // 2^-127
   }
   TEST_CASE("F11 a NaN weight shows in amax, and a list without infos is refused") {
     float largest = 3.f;

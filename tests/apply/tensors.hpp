@@ -1,5 +1,6 @@
 /// Lists of tensors with storage, for tests: any formats, any start within a buffer, guards around each tensor.
 #pragma once
+#include <amp/fn/adam.hpp>
 #include <amp/half_traits.hpp>
 #include <amp/tensor/list.hpp>
 #include <cstdint>
@@ -12,6 +13,19 @@ namespace test_apply {
 /// Sizes around chunk borders and vector widths, empty tensors first, last and in a row.
 inline std::vector<std::int64_t> awkward_sizes() {
   return {0, 1, 33, 0, 0, 16, 65535, 65536, 65537, 0, 15, 17, 3, 131073, 511, 512, 513, 64, 63, 0};
+}
+
+/// A first step of AdamW at the usual rates, 1 - beta rounded by hand.
+constexpr amp::fn::AdamW first_adamw_step(float lr, float decay) {
+  return {.lr = lr,
+          .beta1 = 0.9f,
+          .one_minus_beta1 = 0.1f,
+          .beta2 = 0.999f,
+          .one_minus_beta2 = 0.001f,
+          .eps = 1e-8f,
+          .decay = decay,
+          .inv_bias1 = 10.f,
+          .inv_bias2 = 1000.f};
 }
 
 /// A small generator, so that a list is the same on every platform.

@@ -99,6 +99,43 @@ TEST_SUITE("fn/compute_scale") {
     CHECK_THROWS_AS(amp::fn::compute_e8m0(amax, std::span(spans).first(1), 448.f), amp::error);
   }
 
+  TEST_CASE("A9 compute_scale and compute_e8m0 are work of an executor, a task per tensor in any order") {
+    struct Backwards {
+      std::int64_t chunk = 16;
+      bool fused = true;
+      mutable std::int64_t tasks = 0, elements = 0;
+      [[nodiscard]] amp::simd::target isa() const noexcept { return amp::simd::target::best; }
+      void run(std::int64_t items, std::int64_t size, amp::apply::task_ref task) const {
+        tasks += items, elements += size;
+        while (items > 0) task(--items);
+      }
+    };
+    const std::vector<float> a{1.f, 7.f}, b, c{448.f};
+    std::vector<float> scale_a(2), scale_b, scale_c(1), inverse_a(2), inverse_b, inverse_c(1);
+    const std::vector<amp::tensor_view> amax{amp::as_view(a), amp::as_view(b), amp::as_view(c)};
+    const std::vector<amp::tensor_view> scale{amp::as_view(scale_a), amp::as_view(scale_b), amp::as_view(scale_c)};
+    const std::vector<amp::tensor_view> inverse{amp::as_view(inverse_a), amp::as_view(inverse_b),
+                                                amp::as_view(inverse_c)};
+    const Backwards executor;
+    amp::fn::compute_scale(executor, amax, scale, inverse, 448.f);
+    CHECK(scale_a == std::vector<float>{448.f, 64.f});
+    CHECK(inverse_a == std::vector<float>{1.f / 448.f, 1.f / 64.f});
+    CHECK(scale_c == std::vector<float>{1.f});
+    CHECK(executor.tasks == 3);
+    CHECK(executor.elements == 3);
+    std::vector<amp::e8m0> codes_a(2), codes_b, codes_c(1);
+    const std::vector<std::span<amp::e8m0>> spans{codes_a, codes_b, codes_c};
+    amp::fn::compute_e8m0(executor, amax, spans, 448.f);
+    CHECK(codes_a[1].bits() == 127 - 6);
+    CHECK(codes_c[0].bits() == 127);
+    CHECK(executor.tasks == 6);
+    std::vector<amp::e8m0> untouched(2);
+    const std::vector<std::span<amp::e8m0>> wrong{untouched, codes_b, codes_b};
+    CHECK_THROWS_WITH_AS(amp::fn::compute_e8m0(executor, amax, wrong, 448.f), doctest::Contains("tensor 2"),
+                         amp::error);
+    CHECK(untouched[0].bits() == amp::e8m0().bits());
+  }
+
   TEST_CASE("Q2 Q7 the amax of lists counts infinities, ignores NaN, names the first tensor with one") {
     std::vector<float> a(1000, 0.5f), b(77, -2.f), empty;
     a[999] = -7.f;

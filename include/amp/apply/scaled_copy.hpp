@@ -16,14 +16,21 @@
 
 namespace amp {
 
-/// What a scaled copy is stored with, per tensor.
+/// What a scaled copy is stored with, per tensor. A tensor without elements, or without a copy, leaves it as it is.
 struct scaled_copy {
   float scale = 1.f;    ///< the copy holds round(x * scale), saturated
-  float inverse = 1.f;  ///< written: 1 / scale, for who reads the copy
+  float inverse = 1.f;  ///< written: 1 / scale, for who reads the copy; subnormal where it has to be
   float amax = 0.f;     ///< raised to the largest |x| that was stored; NaN if one was NaN. The caller clears it.
 };
 
 namespace apply {
+
+/// 1 / scale in one rounding, also where it is subnormal and the thread flushes.
+[[nodiscard]] AMP_HD constexpr float reciprocal_of_scale(float scale) {
+  if (scale <= 0x1p126f) return 1.f / scale;
+  const double units = 1.0 / static_cast<double>(scale) * 0x1p149;  // a double is normal here; below 2^23 units
+  return __builtin_bit_cast(float, static_cast<std::uint32_t>((units + 0x1p52) - 0x1p52));
+}
 
 /// The larger of two magnitudes, a NaN being the largest: as bits they are ordered.
 inline void raise_to(float& largest, float value) noexcept {
@@ -97,7 +104,7 @@ struct inout_scaled_copy_lane {
     if (tensor(t).type != dtype::fp32) apply::encode<V>(values, n, tensor(t), offset);
     if (copy(t).data == nullptr) return;
     scaled_copy& info = infos[static_cast<std::size_t>(t)];
-    if (offset == 0) info.inverse = 1.f / info.scale;
+    if (offset == 0) info.inverse = apply::reciprocal_of_scale(info.scale);
     const float limit = visit(copy(t).type, []<class T>(std::type_identity<T>) { return half_traits<T>::max; });
     alignas(64) float scaled[apply::scratch_elements];
     float largest = 0.f;

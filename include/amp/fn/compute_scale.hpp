@@ -1,6 +1,8 @@
 /// From the largest magnitude of a tensor to the scale of an 8-bit or 4-bit copy of it, for one and over lists.
 #pragma once
+#include <amp/apply/exec.hpp>
 #include <amp/apply/fold.hpp>
+#include <amp/apply/scaled_copy.hpp>
 #include <amp/core/check.hpp>
 #include <amp/core/config.hpp>
 #include <amp/formats/e8m0.hpp>
@@ -24,12 +26,7 @@ struct scale_pair {
   float inverse = 1.f;  ///< value = stored * inverse
 };
 
-/// 1 / scale in one rounding, also where it is subnormal and the thread flushes.
-[[nodiscard]] AMP_HD constexpr float reciprocal_of_scale(float scale) {
-  if (scale <= 0x1p126f) return 1.f / scale;
-  const double units = 1.0 / static_cast<double>(scale) * 0x1p149;  // a double is normal here; below 2^23 units
-  return __builtin_bit_cast(float, static_cast<std::uint32_t>((units + 0x1p52) - 0x1p52));
-}
+using apply::reciprocal_of_scale;
 
 /// The scale that takes `amax` to `max_format`, the largest number of the format: one division. An amax of 0, infinity
 /// or NaN gives 1; a scale beyond fp32 becomes fp32's largest number.
@@ -64,10 +61,12 @@ inline void check_scales(std::size_t list, std::size_t t, const tensor_view& ten
 }
 }  // namespace detail
 
-/// scale and inverse of every amax of a list. Lists: 0 amax, 1 scale, 2 inverse; fp32, of equal sizes.
-/// throws  amp::error naming list and tensor
-inline void compute_scale(tensor_list amax, tensor_list scale, tensor_list inverse, float max_format,
-                          scale_rule rule = {}, where at = where::here()) {
+/// scale and inverse of every amax of a list, a task per tensor. Lists: 0 amax, 1 scale, 2 inverse; fp32, of equal
+/// sizes.
+/// throws  amp::error naming list and tensor, before anything is written
+template <exec::HostExecutor E>
+void compute_scale(const E& executor, tensor_list amax, tensor_list scale, tensor_list inverse, float max_format,
+                   scale_rule rule = {}, where at = where::here()) {
   expects(amax.size() == scale.size() && amax.size() == inverse.size(),
           "compute_scale: the lists of amax, scale and inverse differ in length", at);
   for (std::size_t t = 0; t < amax.size(); ++t) {
@@ -75,24 +74,40 @@ inline void compute_scale(tensor_list amax, tensor_list scale, tensor_list inver
     detail::check_scales(0, t, amax[t], size, false, at);
     detail::check_scales(1, t, scale[t], size, true, at);
     detail::check_scales(2, t, inverse[t], size, true, at);
-    for (std::int64_t i = 0; i < size; ++i) {
+  }
+  const auto one = [&](std::int64_t tensor) {
+    const auto t = static_cast<std::size_t>(tensor);
+    for (std::int64_t i = 0; i < amax[t].size; ++i) {
       const scale_pair pair = scale_of_amax(static_cast<const float*>(amax[t].data)[i], max_format, rule);
       static_cast<float*>(scale[t].data)[i] = pair.scale;
       static_cast<float*>(inverse[t].data)[i] = pair.inverse;
     }
-  }
+  };
+  executor.run(static_cast<std::int64_t>(amax.size()), total_size(amax), apply::task_ref(one));
+}
+inline void compute_scale(tensor_list amax, tensor_list scale, tensor_list inverse, float max_format,
+                          scale_rule rule = {}, where at = where::here()) {
+  compute_scale(exec::scalar{}, amax, scale, inverse, max_format, rule, at);
 }
 
-/// The e8m0 scale of every amax of a list.
-/// throws  amp::error naming list and tensor
-inline void compute_e8m0(tensor_list amax, std::span<const std::span<e8m0>> scales, float max_format,
-                         where at = where::here()) {
+/// The e8m0 scale of every amax of a list, a task per tensor.
+/// throws  amp::error naming list and tensor, before anything is written
+template <exec::HostExecutor E>
+void compute_e8m0(const E& executor, tensor_list amax, std::span<const std::span<e8m0>> scales, float max_format,
+                  where at = where::here()) {
   expects(amax.size() == scales.size(), "compute_e8m0: the lists of amax and scales differ in length", at);
-  for (std::size_t t = 0; t < amax.size(); ++t) {
+  for (std::size_t t = 0; t < amax.size(); ++t)
     detail::check_scales(0, t, amax[t], static_cast<std::int64_t>(scales[t].size()), false, at);
+  const auto one = [&](std::int64_t tensor) {
+    const auto t = static_cast<std::size_t>(tensor);
     for (std::size_t i = 0; i < scales[t].size(); ++i)
       scales[t][i] = e8m0_of_amax(static_cast<const float*>(amax[t].data)[i], max_format);
-  }
+  };
+  executor.run(static_cast<std::int64_t>(amax.size()), total_size(amax), apply::task_ref(one));
+}
+inline void compute_e8m0(tensor_list amax, std::span<const std::span<e8m0>> scales, float max_format,
+                         where at = where::here()) {
+  compute_e8m0(exec::scalar{}, amax, scales, max_format, at);
 }
 
 struct amax_result {
