@@ -54,6 +54,10 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
   }
 }
 
+void AtomicFile::seek(std::uint64_t place) {
+  if (::lseek(file_, static_cast<off_t>(place), SEEK_SET) < 0) fail("cannot be written");
+}
+
 void AtomicFile::commit() {
   if (::fsync(file_) != 0) fail("cannot be flushed");
   const int descriptor = std::exchange(file_, -1);

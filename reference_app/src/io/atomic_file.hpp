@@ -1,6 +1,7 @@
 /// Files that are whole or not there: a kill or a full disk never harms what stood in the place before.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string_view>
@@ -18,6 +19,8 @@ class AtomicFile {
 
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
+  /// Where the next write goes, from the start; for formats that complete a header later.
+  void seek(std::uint64_t place);
   /// After it returns, the new content survives a loss of power.
   void commit();
 

@@ -1,9 +1,6 @@
 #include "io/safetensors.hpp"
 
 #include <algorithm>
-#include <array>
-#include <bit>
-#include <cstring>
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -14,28 +11,8 @@
 #include "config/json.hpp"
 #include "io/atomic_file.hpp"
 
-static_assert(std::endian::native == std::endian::little, "safetensors files are little endian");
-
 namespace clipbert::io {
 namespace {
-
-struct Format {
-  DType dtype;
-  std::string_view name;
-  std::size_t size;
-};
-constexpr std::array<Format, 10> formats{{{DType::f64, "F64", 8},
-                                          {DType::f32, "F32", 4},
-                                          {DType::f16, "F16", 2},
-                                          {DType::bf16, "BF16", 2},
-                                          {DType::i64, "I64", 8},
-                                          {DType::i32, "I32", 4},
-                                          {DType::i16, "I16", 2},
-                                          {DType::i8, "I8", 1},
-                                          {DType::u8, "U8", 1},
-                                          {DType::boolean, "BOOL", 1}}};
-
-const Format& format_of(DType dtype) { return *std::ranges::find(formats, dtype, &Format::dtype); }
 
 constexpr std::uint64_t longest_header = 100'000'000;  // the reference reader's limit
 
@@ -86,9 +63,10 @@ class Header {
       wrong("needs dtype, shape and data_offsets");
     Slot slot{.name = name, .tensor = {}};
     const auto& dtype = entry.at("dtype");
-    const auto format = std::ranges::find_if(formats, [&](const Format& f) { return dtype == f.name; });
-    if (format == formats.end()) wrong("dtype " + dtype.dump() + " is not known");
-    slot.tensor.dtype = format->dtype;
+    const auto known = dtype.is_string() ? dtype_named(dtype.get<std::string>()) : std::nullopt;
+    if (!known) wrong("dtype " + dtype.dump() + " is not known");
+    slot.tensor.dtype = *known;
+    const std::size_t element = size_of(*known);
     const auto number = [&](const config::Json& value, const char* what) {
       if (!value.is_number_unsigned() || value.get<std::uint64_t>() > std::numeric_limits<std::int64_t>::max())
         wrong(std::string(what) + " holds " + value.dump() + ", which is no size");
@@ -107,8 +85,8 @@ class Header {
     } catch (const content_error& e) {
       wrong(e.what());
     }
-    if (slot.begin > slot.end || count > std::numeric_limits<std::uint64_t>::max() / format->size ||
-        slot.end - slot.begin != count * format->size)
+    if (slot.begin > slot.end || count > std::numeric_limits<std::uint64_t>::max() / element ||
+        slot.end - slot.begin != count * element)
       wrong("data_offsets do not fit shape and dtype");
     return slot;
   }
@@ -130,33 +108,7 @@ class Header {
   const std::string& file_;
 };
 
-template <class Bits>
-bool any_special(std::span<const std::byte> bytes, Bits exponent) {
-  for (std::size_t at = 0; at + sizeof(Bits) <= bytes.size(); at += sizeof(Bits)) {
-    Bits bits;
-    std::memcpy(&bits, bytes.data() + at, sizeof(Bits));
-    if ((bits & exponent) == exponent) return true;
-  }
-  return false;
-}
-
 }  // namespace
-
-std::size_t size_of(DType dtype) { return format_of(dtype).size; }
-std::string_view name_of(DType dtype) { return format_of(dtype).name; }
-
-std::int64_t count_of(std::span<const std::int64_t> shape) {
-  std::int64_t count = 1;
-  bool too_large = false;
-  for (const auto size : shape) {
-    if (size < 0) throw content_error("a shape has the negative size " + std::to_string(size));
-    too_large = __builtin_mul_overflow(count, size, &count) || too_large;
-  }
-  // a zero anywhere makes it empty, whatever the other sizes
-  if (std::ranges::find(shape, 0) != shape.end()) return 0;
-  if (too_large) throw content_error("a shape has more elements than memory can hold");
-  return count;
-}
 
 TensorFile read_safetensors(const std::filesystem::path& file) {
   const auto name = file.string();
@@ -186,8 +138,7 @@ TensorFile read_safetensors(const std::filesystem::path& file) {
   return result;
 }
 
-void write_safetensors(const std::filesystem::path& file, const std::map<std::string, TensorView>& tensors,
-                       const Metadata& metadata) {
+void write_safetensors(const std::filesystem::path& file, const TensorViews& tensors, const Metadata& metadata) {
   std::vector<const std::pair<const std::string, TensorView>*> order;
   for (const auto& entry : tensors) order.push_back(&entry);
   std::ranges::stable_sort(order, std::greater{}, [](const auto* entry) { return size_of(entry->second.dtype); });
@@ -216,22 +167,7 @@ void write_safetensors(const std::filesystem::path& file, const std::map<std::st
 }
 
 void write_safetensors(const std::filesystem::path& file, const Tensors& tensors, const Metadata& metadata) {
-  std::map<std::string, TensorView> views;
-  for (const auto& [name, tensor] : tensors) views[name] = {tensor.dtype, tensor.shape, tensor.bytes};
-  write_safetensors(file, views, metadata);
-}
-
-std::vector<std::string> nonfinite_tensors(const Tensors& tensors) {
-  std::vector<std::string> names;
-  for (const auto& [name, tensor] : tensors) {
-    const bool special = tensor.dtype == DType::f64    ? any_special(tensor.bytes, std::uint64_t{0x7ff0000000000000})
-                         : tensor.dtype == DType::f32  ? any_special(tensor.bytes, std::uint32_t{0x7f800000})
-                         : tensor.dtype == DType::f16  ? any_special(tensor.bytes, std::uint16_t{0x7c00})
-                         : tensor.dtype == DType::bf16 ? any_special(tensor.bytes, std::uint16_t{0x7f80})
-                                                       : false;
-    if (special) names.push_back(name);
-  }
-  return names;
+  write_safetensors(file, views_of(tensors), metadata);
 }
 
 }  // namespace clipbert::io
