@@ -26,12 +26,14 @@ struct Command {
   int (*call)(const Words&);
 };
 
-constexpr std::array<Command, 6> commands{{
+constexpr std::array<Command, 8> commands{{
     {"train", "trains a video-text retrieval model, validates, checkpoints and logs", &train},
     {"eval", "scores every caption against every video with a trained model", &eval},
     {"search", "ranks the videos of a folder for each query", &search},
     {"compare", "runs the same steps at several opt levels: time, memory by kind, loss", &compare},
+    {"report", "writes a page of curves, validations and settings from a run's logs", &report},
     {"demo-data", "writes a small data set of real H.264 files with captions", &demo_data},
+    {"convert", "weights between PyTorch's .pt and .safetensors, both ways", &convert},
     {"info", "versions, CPU features in use, devices, codecs, threads", &info},
 }};
 

@@ -18,7 +18,9 @@ int train(const Words& words);
 int eval(const Words& words);
 int search(const Words& words);
 int compare(const Words& words);
+int report(const Words& words);
 int demo_data(const Words& words);
+int convert(const Words& words);
 int info(const Words& words);
 
 }  // namespace clipbert::cli

@@ -112,6 +112,11 @@ Tensors read_all(const std::filesystem::path& file, const std::map<std::string, 
   return out;
 }
 
+bool is_torch_name(const std::filesystem::path& file) {
+  const auto extension = file.extension();
+  return extension == ".pt" || extension == ".pth" || extension == ".bin";
+}
+
 std::string listed(const std::vector<std::string>& names) {
   std::string out;
   for (std::size_t i = 0; i < std::min<std::size_t>(names.size(), 6); ++i) out += (i == 0 ? "" : ", ") + names[i];
@@ -183,11 +188,16 @@ std::string Weights::remarks() const {
   return out;
 }
 
-void write_weights(const std::filesystem::path& file, const TensorViews& tensors) {
+void check_writable_format(const std::filesystem::path& file) {
   const auto extension = file.extension();
-  if (extension == ".safetensors") return write_safetensors(file, tensors, {{"format", "pt"}});
-  if (extension == ".pt" || extension == ".pth" || extension == ".bin") return write_torch(file, tensors);
+  if (extension == ".safetensors" || is_torch_name(file)) return;
   throw usage_error(file.string() + ": weights are written as .pt, .pth, .bin (PyTorch) or .safetensors");
+}
+
+void write_weights(const std::filesystem::path& file, const TensorViews& tensors) {
+  check_writable_format(file);
+  if (is_torch_name(file)) return write_torch(file, tensors);
+  write_safetensors(file, tensors, {{"format", "pt"}});
 }
 
 }  // namespace clipbert::io

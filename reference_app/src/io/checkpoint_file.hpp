@@ -32,6 +32,9 @@ struct Weights {
 /// read_checkpoint() and weights_in().
 [[nodiscard]] Weights read_weights(const std::filesystem::path& file);
 
+/// throws  usage_error if write_weights() has no format for this name
+void check_writable_format(const std::filesystem::path& file);
+
 /// Writes weights in the format of the name's extension: .safetensors, or .pt, .pth and .bin for PyTorch's zip form.
 /// throws  usage_error for another extension, content_error if the file cannot be written
 void write_weights(const std::filesystem::path& file, const TensorViews& tensors);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <sstream>
 #include <string>
 
 namespace clipbert::io {
@@ -26,6 +27,14 @@ std::optional<SavedScaler> scaler_of(const Value& saved) {
 }
 
 }  // namespace
+
+bool SavedScaler::usable() const { return scale > 0 && std::isfinite(scale); }
+
+std::string SavedScaler::problem() const {
+  std::ostringstream text;
+  text << "the saved loss scale is " << scale << ", which no gradient can be scaled by";
+  return text.str();
+}
 
 std::vector<SavedScaler> saved_scalers(const Value& checkpoint) {
   std::vector<SavedScaler> out;

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "io/value.hpp"
@@ -13,6 +14,11 @@ namespace clipbert::io {
 struct SavedScaler {
   double scale = 1;
   std::int64_t unskipped = 0;
+
+  /// A scale that gradients can be multiplied by.
+  [[nodiscard]] bool usable() const;
+  /// "the saved loss scale is inf, ...", for whoever resets or refuses it.
+  [[nodiscard]] std::string problem() const;
 };
 
 /// The loss scalers in the order of their numbers; of torch's GradScaler the one.
