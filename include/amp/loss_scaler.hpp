@@ -72,8 +72,8 @@ class LossScaler {
         return Verdict::apply;
       }
       ++overflows_;
-      stuck_in_a_row_ = scale_ < before ? 0 : stuck_in_a_row_ + 1;
       if (!skips()) return Verdict::apply;
+      stuck_in_a_row_ = scale_ < before || forgives_overflow(policy_) ? 0 : stuck_in_a_row_ + 1;
       ++skips_in_a_row_;
       return Verdict::skip;
     }
@@ -85,7 +85,8 @@ class LossScaler {
   [[nodiscard]] constexpr std::int64_t updates() const noexcept { return updates_; }
   [[nodiscard]] constexpr std::int64_t overflows() const noexcept { return overflows_; }
   [[nodiscard]] constexpr std::int64_t skips_in_a_row() const noexcept { return skips_in_a_row_; }
-  /// Overflows in a row that could not lower the scale because it stands at its lower bound.
+  /// Overflows in a row that were to lower the scale and could not, because it stands at its lower bound. Those that
+  /// the policy forgives are none, nor are those of a scale that never moves.
   [[nodiscard]] constexpr std::int64_t stuck_in_a_row() const noexcept { return stuck_in_a_row_; }
   [[nodiscard]] constexpr const Policy& policy() const noexcept { return policy_; }
 
@@ -122,9 +123,10 @@ template <class Policy>
 
 /// Takes scale and clean counter from apex's form. What that form lacks stays (a hysteresis tracker); what is only
 /// counted for reports starts again at 0.
-/// throws  amp::error if the saved scale cannot be used
+/// throws  amp::error if the saved scale cannot be used or the counter is negative; the scaler is then unchanged
 template <class Policy>
 constexpr void load(LossScaler<Policy>& scaler, const apex_scaler_state& saved, where at = where::here()) {
+  expects(saved.unskipped >= 0, "LossScaler: the saved count of clean steps is negative", at);
   typename LossScaler<Policy>::state_type s{saved.loss_scale, scaler.state().counters, 0, 0, 0, 0};
   if constexpr (std::tuple_size_v < decltype(s.counters) >> 0) s.counters[0] = saved.unskipped;
   scaler.load(s, at);
@@ -134,6 +136,13 @@ namespace detail {
 template <class P>
 concept TorchLike = std::same_as<P, TorchScale> || std::same_as<P, HysteresisScale>;
 
+/// A policy's numbers in torch's form.
+template <TorchLike P>
+[[nodiscard]] constexpr torch_scaler_state torch_state(const P& p, float scale) noexcept {
+  torch_scaler_state s{scale, p.growth, p.backoff, p.interval, p.tracker};
+  if constexpr (requires { p.left; }) s.hysteresis_tracker = p.remaining();
+  return s;
+}
 /// A policy with the numbers of torch's form; what the form lacks stays.
 template <TorchLike P>
 [[nodiscard]] constexpr P with_torch_state(P p, const torch_scaler_state& s) {
@@ -158,23 +167,15 @@ inline void refuse_foreign(const std::vector<std::string>& keys, where at) {
 /// The scaler in torch's form, with the hysteresis tracker where it has one.
 template <detail::TorchLike P>
 [[nodiscard]] constexpr torch_scaler_state to_torch(const LossScaler<P>& scaler) noexcept {
-  const P& p = scaler.policy();
-  torch_scaler_state s{scaler.scale(), p.growth, p.backoff, p.interval, p.tracker};
-  if constexpr (requires { p.left; }) s.hysteresis_tracker = p.remaining();
-  return s;
+  return detail::torch_state(scaler.policy(), scaler.scale());
 }
 /// The same where the policy was chosen at run time.
 /// throws  amp::error if it is neither TorchScale nor HysteresisScale
 [[nodiscard]] inline torch_scaler_state to_torch(const LossScaler<AnyScale>& scaler, where at = where::here()) {
-  const auto form = [&](const auto& p) {
-    torch_scaler_state s{scaler.scale(), p.growth, p.backoff, p.interval, p.tracker};
-    if constexpr (requires { p.left; }) s.hysteresis_tracker = p.remaining();
-    return s;
-  };
-  if (const auto* p = scaler.policy().as<TorchScale>()) return form(*p);
+  if (const auto* p = scaler.policy().as<TorchScale>()) return detail::torch_state(*p, scaler.scale());
   const auto* p = scaler.policy().as<HysteresisScale>();
   expects(p != nullptr, "torch's form needs TorchScale or HysteresisScale; this scaler has another policy", at);
-  return form(*p);
+  return detail::torch_state(*p, scaler.scale());
 }
 
 /// A scaler with everything that torch's form holds, growth and backoff too.

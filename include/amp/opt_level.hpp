@@ -233,10 +233,7 @@ struct opt_level_overrides {
     level = level.with_cast_model_type(*o.cast_model_type);
   }
   if (o.patch_functions) level = level.with_patch_functions(*o.patch_functions);
-  if (o.loss_scale)
-    level.scale = o.loss_scale->dynamic        ? scaling::dynamic
-                  : o.loss_scale->value == 1.f ? scaling::none
-                                               : scaling::constant;
+  if (o.loss_scale) level.scale = o.loss_scale->dynamic ? scaling::dynamic : scaling::constant;
   const bool casts_model = level.cast == casting::model;
   if (o.keep_batchnorm_fp32) level.fp32_norms = *o.keep_batchnorm_fp32 || !casts_model;
   if (o.master_weights) level.master_weights = *o.master_weights || !casts_model;
@@ -248,7 +245,7 @@ struct opt_level_overrides {
 namespace detail {
 template <OptLevel... L>
 struct levels {};
-using plain_levels = levels<O0, O1, O2, O3, O1_bf16, O2_bf16, O3_bf16>;
+using plain_levels = levels<O0, O1, O2, O3, O1_bf16, O2_bf16, O3_bf16, O0.with_enabled(false)>;
 using all_levels = levels<O0, O1, O1_bf16, O2, O2_bf16, O2.with_fp32_norms(false), O2_bf16.with_fp32_norms(false), O3,
                           O3_bf16, O3.with_fp32_norms(true), O3_bf16.with_fp32_norms(true), O0.with_enabled(false)>;
 
@@ -262,7 +259,8 @@ void dispatch_level(levels<L...>, const OptLevel& wanted, F&& f, where at) {
 }
 }  // namespace detail
 
-/// Calls `f.template operator()<L>()` with the level chosen at run time: one of the seven named ones.
+/// Calls `f.template operator()<L>()` with the level chosen at run time: one of the seven named ones, or
+/// `O0.with_enabled(false)` for any that is disabled.
 /// Usage: `with_opt_level("o2", [&]<amp::OptLevel L>() { train<L>(config); });`
 /// throws  amp::error for an unknown name, listing the known ones
 template <class F>

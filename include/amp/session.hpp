@@ -26,6 +26,7 @@ concept TrainingSession = requires(S s, const scale_options& o, where at) {
 /// stores it; several networks are a std::tuple, a std::vector or a std::array, and come back as one. An optimizer is
 /// an Optimizer, a Group or a std::vector of Groups, and several are a std::tuple. Usage: `auto session =
 /// amp::initialize<amp::O2>(Mlp<float>{}, amp::Adam{.lr = 1e-3}, {.num_losses = 2});`
+/// throws  amp::error for options out of range, and naming a parameter that is low already where the level casts it
 template <OptLevel L, class Net, class Opt, class Options = init_options<level_policy<L>>>
 auto initialize(Net network, Opt optimizers, Options options = {}, where at = where::here());
 

@@ -142,6 +142,21 @@ TEST_SUITE("toolkit/grad_scaler") {
     CHECK(scaler.scale() == 32.f);
     CHECK(opt.steps == 1);
   }
+  TEST_CASE("S11 F2 a factor of clipping reaches an optimizer that unscales by itself in what it divides by") {
+    for (const bool enabled : {true, false}) {
+      GradScaler<> scaler({.scale = {.init = 64.f}, .enabled = enabled});
+      SelfScaled opt;
+      (void)scaler.scale(1.f);
+      scaler.unscale(opt);
+      CHECK(scaler.clip_grad_norm(opt, 0.25) == 1.);
+      scaler.step(opt);
+      CHECK(opt.scale == doctest::Approx((enabled ? 64. : 1.) * 4.).epsilon(1e-5));
+      scaler.update();
+      (void)scaler.scale(1.f);
+      scaler.step(opt);
+      CHECK(opt.scale == (enabled ? 64.f : 1.f));
+    }
+  }
   TEST_CASE("S13 the flag is combined over ranks before anything is decided") {
     int calls = 0;
     GradScaler<> scaler({.scale = {.init = 64.f}, .any_reduce = [&](bool) { return ++calls, true; }});

@@ -48,6 +48,23 @@ TEST_SUITE("toolkit/loss_scaler") {
     CHECK(scaler.overflows() == 4);
     CHECK(scaler.updates() == 5);
   }
+  TEST_CASE("B01 S4 overflows that are forgiven, or that a static scale lets pass, are none that a bound held back") {
+    const auto stuck = [](auto scaler, int overflows) {
+      for (int i = 0; i < overflows; ++i) scaler.update(true);
+      return scaler.stuck_in_a_row();
+    };
+    const amp::HysteresisScale tolerant{.init = 4.f, .hysteresis = 3};
+    CHECK(stuck(LossScaler{tolerant}, 2) == 0);
+    CHECK(stuck(LossScaler{tolerant}, 5) == 0);
+    CHECK(stuck(LossScaler<amp::AnyScale>{tolerant}, 2) == 0);
+    using Bounded = amp::Bounded<amp::HysteresisScale>;
+    CHECK(stuck(LossScaler{Bounded{.policy = tolerant, .min = 4.f}}, 2) == 0);
+    CHECK(stuck(LossScaler{Bounded{.policy = tolerant, .min = 4.f}}, 5) == 3);
+    CHECK(stuck(LossScaler{amp::Bounded<amp::AnyScale>{.policy = tolerant, .min = 4.f}}, 5) == 3);
+    CHECK(stuck(LossScaler{amp::StaticScale{128.f}}, 5) == 0);
+    CHECK(stuck(LossScaler<amp::AnyScale>{amp::StaticScale{128.f}}, 5) == 0);
+    CHECK(LossScaler{amp::StaticScale{128.f}}.update(true) == Verdict::apply);
+  }
   TEST_CASE("B01 two thousand overflows leave a positive finite scale") {
     LossScaler scaler;
     for (int i = 0; i < 2000; ++i) CHECK(scaler.update(true) == Verdict::skip);
@@ -101,6 +118,8 @@ TEST_SUITE("toolkit/loss_scaler") {
     CHECK(apex == amp::apex_scaler_state{8.f, 2});
     LossScaler b{amp::DynamicScale{.window = 5}};
     load(b, apex);
+    CHECK(to_apex(b) == apex);
+    CHECK_THROWS_AS(load(b, amp::apex_scaler_state{8.f, -1}), amp::error);
     CHECK(to_apex(b) == apex);
     LossScaler t{amp::TorchScale{.init = 4.f, .growth = 3.f, .backoff = 0.25f, .interval = 7}};
     t.update(false);

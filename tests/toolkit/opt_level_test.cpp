@@ -141,7 +141,7 @@ TEST_SUITE("toolkit/opt_level") {
     };
     CHECK(scale("dynamic") == amp::scaling::dynamic);
     CHECK(scale("128.0") == amp::scaling::constant);
-    CHECK(scale("1.0") == amp::scaling::none);
+    CHECK(scale("1.0") == amp::scaling::constant);
   }
   TEST_CASE("L2 a level that with_opt_level does not instantiate is told") {
     CHECK(has(refusal([] { amp::with_opt_level(amp::O2_bf16.with(amp::fp8::hybrid), []<OptLevel L>() { (void)L; }); }),
@@ -154,6 +154,13 @@ TEST_SUITE("toolkit/opt_level") {
       CHECK(seen == level);
     }
     CHECK_THROWS_AS(amp::with_opt_level("O9", []<OptLevel L>() { (void)L; }), amp::error);
+  }
+  TEST_CASE("L3 the run-time choice takes any level that is disabled, as the plain fp32 run") {
+    for (const auto& [name, level] : amp::detail::named_levels) {
+      OptLevel seen{};
+      amp::with_opt_level(level.with_enabled(false), [&]<OptLevel L>() { seen = L; });
+      CHECK(seen == amp::O0.with_enabled(false));
+    }
   }
   TEST_CASE("L3 overrides choose among the variants, what is unset keeps the level's default") {
     CHECK(chosen("O2", {}) == amp::O2);

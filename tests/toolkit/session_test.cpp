@@ -5,10 +5,17 @@
 #include <amp/session.hpp>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
+#include "support/errors.hpp"
 #include "toolkit/net.hpp"
+
+using test_support::has;
+using test_support::message_of;
 
 using amp::Adam;
 using amp::AnyScale;
@@ -68,6 +75,8 @@ TEST_SUITE("toolkit/session") {
     CHECK(weights(plain.model()) == weights(off.model()));
     CHECK(off.loss_scale() == 1.f);
     CHECK_NOTHROW(off.step());  // as a plain optimizer
+    const auto other = amp::initialize<amp::O2.with_enabled(false)>(Net32{}, Sgd{}, init_options<DynamicScale>{});
+    CHECK(other.loss_scale() == 1.f);
   }
   TEST_CASE("S6 the scaled loss is fp32 whatever the loss is") {
     auto session = amp::initialize<amp::O2>(Net32{}, Sgd{}, {.scale = {.init = 65536.f}});
@@ -264,7 +273,17 @@ TEST_SUITE("toolkit/session") {
     CHECK(session.optimizer<1>().group(0).step == 1);
     CHECK(session.skipped() == 1);
   }
-  TEST_CASE("a static scale reports an overflow and steps all the same, scale 1 without masters looks at nothing") {
+  TEST_CASE("S1 S6 a static scale reports an overflow and steps all the same, at 1 too where there are masters") {
+    for (const char* setting : {"1.0", "128"}) {
+      auto session = amp::initialize<amp::O2>(
+          Net32{}, Sgd{}, init_options<AnyScale>{.scale = amp::scale_policy(amp::parse_loss_scale(setting))});
+      CHECK(train(session, 1.f, true) == Verdict::apply);
+      CHECK(session.overflow() == "b");
+      CHECK(session.overflow_counts() == std::vector<amp::overflow_count>{{"b", 1, 0}});
+      CHECK(session.scaler().overflows() == 1);
+    }
+  }
+  TEST_CASE("S1 S6 a static scale reports an overflow, scale 1 without masters looks at nothing") {
     auto session = amp::initialize<amp::O2>(Net32{}, Sgd{}, init_options<StaticScale>{.scale = {128.f}});
     CHECK(train(session, 1.f, true) == Verdict::apply);
     CHECK(session.overflow() == "b");
@@ -369,6 +388,57 @@ TEST_SUITE("toolkit/session") {
     session.step();
     CHECK(session.model().n[0] == doctest::Approx(1. - 0.5 * 1.5));
   }
+  TEST_CASE(
+      "B30 a factor of clipping chosen for the sum of several scopes holds for that sum when more scopes follow") {
+    const auto n_after = [](auto& session, bool empty) {
+      const double norm = session.model().norm();
+      const auto scope = [&](float base) {
+        amp::scale_loss(1.f, session, [&](float s) { session.model().backward(s, base); });
+      };
+      scope(1.f), scope(1.f);
+      CHECK(amp::clip_grad_norm(session, norm / 2.) == doctest::Approx(2. * norm));
+      scope(empty ? 0.f : 1.f);
+      CHECK(amp::clip_grad_norm(session, 1e9) == doctest::Approx(empty ? norm / 2. : 1.5 * norm));
+      session.step();
+      return session.model().n[0];
+    };
+    const auto check = [&]<amp::OptLevel L>(const amp::storage_options& storage) {
+      for (const bool empty : {true, false}) {
+        auto session = amp::initialize<L>(Net32{}, Sgd{.lr = 1.},
+                                          init_options<AnyScale>{.scale = StaticScale{64.f}, .storage = storage});
+        CHECK(n_after(session, empty) == doctest::Approx(1. - 1. / 4. - (empty ? 0. : 0.5)));
+        CHECK(float(session.model().a[0]) == doctest::Approx(1. - 0.5 / 4. - (empty ? 0. : 0.25)).epsilon(1e-3));
+      }
+    };
+    check.template operator()<amp::O0>({});
+    check.template operator()<amp::O2>({});
+    check.template operator()<amp::O2>({.low_stash = true});
+    check.template operator()<amp::O3>({});
+  }
+  TEST_CASE(
+      "B30 a factor of clipping holds for gradients that no scope announced, and not for those of a scope after") {
+    for (const bool cleared : {false, true}) {
+      auto session = amp::initialize<amp::O0>(Net32{}, Sgd{.lr = 1.});
+      if (cleared) session.zero_grad();
+      session.model().backward(1.f);
+      amp::clip_grad_norm(session, session.model().norm() / 2.);
+      amp::scale_loss(1.f, session, [&](float s) { session.model().backward(s); });
+      session.step();
+      CHECK(session.model().n[0] == doctest::Approx(1. - 0.5 * 1.5));
+    }
+  }
+  TEST_CASE("L6 a network that is low already is refused by its parameter's name, unless allowed") {
+    const auto low = Net32{}.cast<half>(true);
+    const auto refused = [&](auto networks) {
+      return message_of([&] { (void)amp::initialize<amp::O2>(std::move(networks), Sgd{}); });
+    };
+    CHECK(has(refused(low), "the network comes in fp16 already (parameter \"a\")"));
+    CHECK(has(refused(std::vector{Net32{}.cast<bfloat16>(true)}), "comes in bf16 already"));
+    CHECK(has(refused(std::tuple{Net32{}, low}), "parameter \"1.a\""));
+    CHECK_NOTHROW((void)amp::initialize<amp::O2>(low, Sgd{}, {.allow_low = true}));
+    CHECK_NOTHROW((void)amp::initialize<amp::O0>(low, Sgd{}));
+    CHECK_NOTHROW((void)amp::initialize<amp::O2.with_enabled(false)>(low, Sgd{}));
+  }
   TEST_CASE("L6 several models are a tuple") {
     auto session = amp::initialize<amp::O0>(std::tuple{Net32{}}, Sgd{.lr = 1.});
     amp::scale_loss(1.f, session, [&](float s) { std::get<0>(session.model()).backward(s); });
@@ -433,6 +503,29 @@ TEST_SUITE("toolkit/session") {
     CHECK(session.overflow() == "extra");
     CHECK(session.step() == Verdict::skip);
   }
+  TEST_CASE("B26 L6 a group is refused if this or another optimizer steps one of its parameters already") {
+    const auto is_norm = [](const amp::Param& p) { return p.role == amp::role::norm; };
+    auto session = amp::initialize<amp::O0>(
+        Net32{}, std::tuple{amp::Group<Sgd>{Sgd{.lr = 1.}, is_norm, "norms"}, amp::Group<Adam>{Adam{}, {}, "rest"}});
+    const auto group = [&](std::size_t parameter) {
+      auto p = session.model().parameters()[parameter];
+      p.name = "again";
+      return std::make_shared<amp::FixedParams>(std::vector{p});
+    };
+    CHECK(has(message_of([&] { session.add_group<1>({Adam{}, group(2), "late"}); }), "again is given twice"));
+    CHECK(has(message_of([&] { session.add_group<0>({Sgd{}, group(0), "late"}); }), "again is given twice"));
+    CHECK(has(message_of([&] { session.add_group<0>({Sgd{}, group(2), "late"}); }), "again is given twice"));
+    CHECK(session.optimizer<0>().group_count() == 1);
+    CHECK(session.optimizer<1>().group_count() == 1);
+    using Both = amp::Session<amp::O0, Net32, amp::NoScale, Sgd, Adam>;
+    const auto build = [](Net32& net) {
+      const auto all = std::make_shared<amp::FixedParams>(net.parameters());
+      return std::tuple{std::vector<amp::GroupSpec<Sgd>>{{Sgd{}, all, "all"}},
+                        std::vector<amp::GroupSpec<Adam>>{{Adam{}, all, "all"}}};
+    };
+    CHECK(has(message_of([&] { (void)std::make_unique<Both>(Net32{}, init_options<amp::NoScale>{}, build); }),
+              "a is given twice"));
+  }
   TEST_CASE("B19 Adam at O3 moves fp16 weights by lr on small gradients: eps and moments are fp32") {
     std::vector<std::string> lines;
     auto session =
@@ -456,10 +549,10 @@ TEST_SUITE("toolkit/session") {
     auto session = amp::initialize<amp::O0>(Net32{}, Sgd{});
     CHECK_THROWS_AS(amp::clip_grad_norm(session, 0.), amp::error);
   }
-  TEST_CASE("L3 a loss_scale setting becomes a policy: dynamic, a constant, or none for 1") {
+  TEST_CASE("L3 a loss_scale setting becomes a policy: dynamic, or a constant, 1 too") {
     CHECK(amp::scale_policy(amp::parse_loss_scale("dynamic")).skips_now());
     CHECK(amp::scale_policy(amp::parse_loss_scale("128")).initial() == 128.f);
-    CHECK(amp::scale_policy(amp::parse_loss_scale("1.0")).as<amp::NoScale>() != nullptr);
+    CHECK(amp::scale_policy(amp::parse_loss_scale("1.0")).as<amp::StaticScale>()->value == 1.f);
     const auto torch = amp::scale_policy(amp::parse_loss_scale("dynamic"), amp::TorchScale{.init = 4.f});
     CHECK(torch.as<amp::TorchScale>()->init == 4.f);
   }

@@ -41,6 +41,9 @@ class AnyScale {
   [[nodiscard]] constexpr bool skips_now() const noexcept {
     return visit(*this, [](const auto& p) { return p.skips; });
   }
+  [[nodiscard]] constexpr bool forgave() const noexcept {
+    return visit(*this, [](const auto& p) { return forgives_overflow(p); });
+  }
   /// The counters of the policy held; 0 where it has fewer than two.
   [[nodiscard]] constexpr std::array<std::int64_t, 2> counters() const noexcept {
     return visit(*this, [](const auto& p) {

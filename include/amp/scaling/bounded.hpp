@@ -30,6 +30,7 @@ struct Bounded {
     return inside(wanted);
   }
   [[nodiscard]] AMP_HD constexpr bool skips_now() const noexcept { return skips_on_overflow(policy); }
+  [[nodiscard]] AMP_HD constexpr bool forgave() const noexcept { return forgives_overflow(policy); }
 
   /// Those of the policy, then `at_min` and `at_max`.
   [[nodiscard]] constexpr auto counters() const noexcept {

@@ -114,6 +114,7 @@ struct HysteresisScale {
   }
   /// Overflows that are still forgiven, and the one that is not.
   [[nodiscard]] AMP_HD constexpr std::int64_t remaining() const noexcept { return left < 0 ? hysteresis : left; }
+  [[nodiscard]] AMP_HD constexpr bool forgave() const noexcept { return left > 0; }
   [[nodiscard]] constexpr std::array<std::int64_t, 2> counters() const noexcept { return {tracker, remaining()}; }
   constexpr void set_counters(const std::array<std::int64_t, 2>& c) noexcept { tracker = c[0], left = c[1]; }
   constexpr void validate(where at) const {

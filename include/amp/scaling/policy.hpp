@@ -10,7 +10,8 @@ namespace amp {
 /// A policy is a value. `skips` false: an overflow is reported and the step is done all the same.
 /// `next` is noexcept because the decision may run on a device, where nothing can be thrown.
 /// Optional members: `validate(where)` throws amp::error on parameters out of range; `counters()` and
-/// `set_counters(array)` name what has to be saved besides the scale; `skips_now()` refines `skips` at run time.
+/// `set_counters(array)` name what has to be saved besides the scale; `skips_now()` refines `skips` at run time;
+/// `forgave()` says that the overflow just seen left the scale as it was on purpose, not for want of a lower one.
 template <class P>
 concept ScalePolicy = std::is_trivially_copyable_v<P> && requires(P p, const P c, float scale, bool overflow) {
   { P::skips } -> std::convertible_to<bool>;
@@ -39,6 +40,16 @@ template <ScalePolicy P>
     return policy.skips_now();
   } else {
     return P::skips;
+  }
+}
+
+/// True if the last overflow was let off by the policy, and not held back by a bound.
+template <ScalePolicy P>
+[[nodiscard]] AMP_HD constexpr bool forgives_overflow(const P& policy) noexcept {
+  if constexpr (requires { policy.forgave(); }) {
+    return policy.forgave();
+  } else {
+    return false;
   }
 }
 

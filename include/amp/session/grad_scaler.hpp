@@ -29,7 +29,8 @@ concept ScaledOptimizer = requires(O& o, float factor) {
   o.step(factor, factor);
   o.skip();
 };
-/// One that unscales and skips by itself, in its own kernel: it gets the scale and the flag, and is never skipped here.
+/// One that unscales and skips by itself, in its own kernel, and is never skipped here: it gets what its gradients are
+/// to be divided by (the scale, over the factor of clipping where there is one) and the flag.
 template <class O>
 concept SelfScaledOptimizer = requires(O& o, float grad_scale, bool found_inf) {
   { o.check(grad_scale) } -> std::convertible_to<GradCheck>;
@@ -55,6 +56,7 @@ struct grad_scaler_options {
 template <ScalePolicy Policy = TorchScale>
 class GradScaler {
  public:
+  /// throws  amp::error if a parameter of the policy is out of range
   explicit GradScaler(grad_scaler_options<Policy> options = {}, where at = where::here())
       : options_(std::move(options)), scaler_(options_.scale, at) {}
 
@@ -83,7 +85,8 @@ class GradScaler {
   }
   /// Makes the step of this optimizer use gradients whose norm is at most `max_norm`; returns the norm before.
   /// throws  amp::error unless `unscale` came before and `step` not yet, or for a `max_norm` that is not positive
-  template <ScaledOptimizer Opt>
+  template <class Opt>
+  requires ScaledOptimizer<Opt> || SelfScaledOptimizer<Opt>
   double clip_grad_norm(Opt& optimizer, double max_norm, where at = where::here()) {
     expects(max_norm > 0., "clip_grad_norm: max_norm must be positive; leave the call out for no clipping", at);
     Seen& seen = of(optimizer);
@@ -99,13 +102,14 @@ class GradScaler {
   }
 
   /// Steps one optimizer, or skips it if one of its gradients is not finite.
-  /// throws  amp::error before any `scale`, and a second time before `update`
+  /// throws  amp::error before any `scale`, a second time before `update`, and, where no `unscale` came before, for fp16
+  ///         gradients of parameters without masters
   template <class Opt>
   requires ScaledOptimizer<Opt> || SelfScaledOptimizer<Opt> Verdict step(Opt& optimizer, where at = where::here()) {
     Seen& seen = of(optimizer);
     if (!options_.enabled) {
       if constexpr (SelfScaledOptimizer<Opt>) {
-        optimizer.step_scaled(1.f, false);
+        optimizer.step_scaled(static_cast<float>(1. / std::exchange(seen.clip, 1.)), false);
       } else {
         optimizer.step(1.f, static_cast<float>(std::exchange(seen.clip, 1.)));
       }
@@ -117,7 +121,7 @@ class GradScaler {
     if (!unscaled) look(optimizer, seen, at);
     seen.stage = progress::stepped;
     if constexpr (SelfScaledOptimizer<Opt>) {
-      optimizer.step_scaled(scaler_.scale(), seen.check.overflow);
+      optimizer.step_scaled(static_cast<float>(static_cast<double>(scaler_.scale()) / seen.clip), seen.check.overflow);
       return Verdict::apply;
     } else {
       if (seen.check.overflow && scaler_.skips()) {

@@ -119,6 +119,22 @@ void collect_parameters(Net& net, std::vector<Param>& all) {
   }
 }
 
+/// throws  amp::error naming the first parameter that is low already
+template <class Net>
+void expect_fp32(Net& networks, where at) {
+  std::vector<Param> params;
+  collect_parameters(networks, params);
+  for (const Param& p : params) {
+    expects(
+        p.type == dtype::fp32,
+        [&] {
+          return "the network comes in " + std::string(name(p.type)) + " already (parameter \"" + p.name +
+                 "\"); initialize casts it, so give it in fp32, or set allow_low";
+        },
+        at);
+  }
+}
+
 /// One optimizer argument of initialize as a list of groups by rule.
 template <class Opt>
 auto groups_by_rule(Opt opt) {

@@ -39,10 +39,10 @@ struct policy_of<scaling::hysteresis> : std::type_identity<HysteresisScale> {};
 template <OptLevel L>
 using level_policy = typename detail::policy_of<L.enabled ? L.scale : scaling::none>::type;
 
-/// A loss_scale setting of a configuration as a policy; `dynamic` is what "dynamic" stands for.
+/// A loss_scale setting of a configuration as a policy; `dynamic` is what "dynamic" stands for. A constant of 1 is a
+/// static scale too: where there are masters an overflow is still looked for, and reported.
 [[nodiscard]] inline AnyScale scale_policy(const loss_scale_setting& setting, AnyScale dynamic = DynamicScale{}) {
-  if (setting.dynamic) return dynamic;
-  return setting.value == 1.f ? AnyScale{NoScale{}} : AnyScale{StaticScale{setting.value}};
+  return setting.dynamic ? dynamic : AnyScale{StaticScale{setting.value}};
 }
 
 /// Options of initialize; with a policy other than the level's own: `init_options<AnyScale>{.scale =
@@ -64,6 +64,7 @@ struct init_options {
       {};                        ///< called after each backward of scale_loss, before its gradients are seen
   storage_options storage = {};  ///< how masters and moments are kept, where the level has masters
   bool count_overflow = true;  ///< after an overflow, count inf and NaN per parameter: one more read, on overflows only
+  bool allow_low = false;      ///< accept a network that comes in a low type already, at the levels that cast it
 };
 
 /// Options of scale_loss.

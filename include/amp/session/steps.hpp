@@ -42,18 +42,22 @@ void Session<L, Model, Policy, Opts...>::begin_backward(const scale_options& o, 
         at);
   });
   for_named(o.optimizers, at, [&](auto& optimizer, detail::GradSlot& slot) {
+    const bool clipped = slot.clip != 1.;
     switch (slot.status) {
-      case detail::grads::zeroed:
       case detail::grads::scaled:
         return;
+      case detail::grads::zeroed:
+        if (!clipped) return;
+        [[fallthrough]];
+      case detail::grads::ready:
+        optimizer.stash(slot.inverse(), true);
+        break;
       case detail::grads::fresh:
       case detail::grads::spent:
         optimizer.stash(slot.inverse(), false);
         break;
-      case detail::grads::ready:
-        optimizer.stash(slot.inverse() * static_cast<float>(slot.clip), true);
-        break;
     }
+    if (clipped) optimizer.scale_stash(slot.clip);  // it was chosen for all that is there now
     slot.cleared();
   });
 }
@@ -261,6 +265,9 @@ void Session<L, Model, Policy, Opts...>::load_scalers(const saved_dict& dict, wh
 template <OptLevel L, class Net, class Opt, class Options>
 auto initialize(Net network, Opt optimizers, Options options, where at) {
   static_assert(coherent<L>());
+  if constexpr (L.enabled && L.cast == casting::model) {
+    if (!options.allow_low) detail::expect_fp32(network, at);
+  }
   auto cast = detail::cast_network<L>(std::move(network));
   auto rules = [&] {
     if constexpr (detail::is_tuple<Opt>) {

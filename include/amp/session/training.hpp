@@ -20,6 +20,7 @@
 #include <string_view>
 #include <tuple>
 #include <type_traits>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -47,6 +48,7 @@ class Session {
         optimizers_(make_optimizers(build(model_), at, std::index_sequence_for<Opts...>{})) {
     expects(options_.num_losses >= 1, "num_losses must be at least 1", at);
     expects(options_.max_consecutive_skips >= 0, "max_consecutive_skips must be 0 (never) or positive", at);
+    expect_stepped_once({}, at);
     scalers_.assign(static_cast<std::size_t>(options_.num_losses), LossScaler<Policy>(options_.scale, at));
     late_overflow_.assign(scalers_.size(), false);
     remark();
@@ -61,10 +63,11 @@ class Session {
   [[nodiscard]] Model& model() noexcept { return model_; }
   [[nodiscard]] const Model& model() const noexcept { return model_; }
 
-  /// The present scale of a loss; what scale_loss multiplies by.
+  /// The present scale of a loss; what scale_loss multiplies by. 1 in a disabled session, whatever its policy.
   /// throws  amp::error if there is no such loss
   [[nodiscard]] float loss_scale(int loss_id = 0, where at = where::here()) const {
-    return scaler(loss_id, at).scale();
+    const float scale = scaler(loss_id, at).scale();
+    return L.enabled ? scale : 1.f;
   }
   [[nodiscard]] const LossScaler<Policy>& scaler(int loss_id = 0, where at = where::here()) const {
     return scalers_[checked_loss(loss_id, at)];
@@ -105,11 +108,13 @@ class Session {
   void set_lr(std::size_t group, double lr, where at = where::here()) { optimizer<0>().set_lr(group, lr, at); }
 
   /// Adds a parameter group to the I-th optimizer; its low parameters get masters.
-  /// throws  amp::error while gradients of a delayed scope wait, whose scale the new ones would not share
+  /// throws  amp::error while gradients of a delayed scope wait, whose scale the new ones would not share, and for a
+  ///         parameter that this or another optimizer steps already; nothing is changed then
   template <std::size_t I = 0>
   void add_group(GroupSpec<std::tuple_element_t<I, std::tuple<Opts...>>> group, where at = where::here()) {
     expects(slots_[I].status != detail::grads::scaled,
             "add_group while scaled gradients wait for their sum; add it after the step", at);
+    if (group.source) expect_stepped_once(group.source->refresh(), at);
     optimizer<I>().add_group(std::move(group), at);
   }
   /// Calls `fn(const MasterView&)` for each tensor that the I-th optimizer steps, with the unscaled gradient in fp32.
@@ -186,6 +191,20 @@ class Session {
     if (!L.enabled || !L.master_weights) storage.masters = masters::none;
     return std::tuple<MasterWeights<Opts>...>(
         MasterWeights<Opts>(std::move(std::get<I>(specs)), storage, options_.exec, at)...);
+  }
+
+  /// throws  amp::error if a value stands in two optimizers, or in one of them and among the `added` ones
+  void expect_stepped_once(std::span<const Param> added, where at) {
+    std::unordered_set<const void*> values;
+    const auto once = [&](const Param& p) {
+      expects(
+          p.size == 0 || values.insert(p.value).second,
+          [&] { return "parameter " + p.name + " is given twice, so it would be stepped twice"; }, at);
+    };
+    each_optimizer(*this, [&](auto& optimizer, detail::GradSlot&) {
+      for (const Param& p : optimizer.params()) once(p);
+    });
+    for (const Param& p : added) once(p);
   }
 
   template <class Self, class F>
