@@ -9,8 +9,8 @@ torch_version=2.11.0
 # libtorch_cpu.so of the wheel needs these two; the rest of the wheel's CUDA packages it does not.
 torch_wheels=("torch==$torch_version" nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85)
 toolkit_packages=(g++ cmake ninja-build pkg-config doctest-dev libbenchmark-dev libeigen3-dev python3)
-app_packages=(nlohmann-json3-dev libcli11-dev libutf8proc-dev libzip-dev libavformat-dev libavcodec-dev libavutil-dev
-              libswscale-dev python3-venv)
+app_packages=(nlohmann-json3-dev libcli11-dev libutf8proc-dev liblmdb-dev libzip-dev libavformat-dev libavcodec-dev
+              libavutil-dev libswscale-dev python3-venv)
 
 packages=("${toolkit_packages[@]}")
 with_app=1

@@ -80,7 +80,7 @@ Listing files_in(const data::ClipFolder& folder) {
   for (const auto& name : all) {
     try {
       const auto file = folder.find(name);
-      if (file && file->filename() == name)
+      if (file && fs::path(file->name()).filename() == name)
         list.names.push_back(name);
       else
         list.refused.push_back({name, "no regular file, or a link to nothing"});

@@ -216,58 +216,6 @@ CaptionFile read_good_captions(const fs::path& file) {
   return result;
 }
 
-ClipFolder::ClipFolder(fs::path folder) : folder_(std::move(folder)) {
-  std::error_code error;
-  if (!fs::is_directory(folder_, error)) throw content_error(folder_.string() + ": no such folder of clips");
-  const fs::directory_iterator entries(folder_, error);
-  if (error) {
-    throw content_error(folder_.string() + ": cannot be listed: " + error.message() + "; check its permissions");
-  }
-  if (fs::exists(folder_ / "data.mdb", error)) {
-    throw content_error(folder_.string() +
-                        ": an LMDB is not read here; write its values out as files named by their keys");
-  }
-  for (const auto& entry : entries) {
-    if (!entry.is_regular_file(error)) continue;  // a link in a circle is none either
-    names_.insert(entry.path().filename().string());
-    by_stem_[entry.path().stem().string()].push_back(entry.path().filename().string());
-  }
-  for (auto& [stem, names] : by_stem_) std::sort(names.begin(), names.end());
-}
-
-std::optional<fs::path> ClipFolder::find(const std::string& clip) const {
-  const auto leaves = [&](const std::string& why) {
-    return content_error(folder_.string() + ": clip \"" + clip + "\" " + why + " the folder; it is refused");
-  };
-  const fs::path name(clip);
-  if (name.is_absolute() || std::find(name.begin(), name.end(), "..") != name.end()) throw leaves("leaves");
-  std::string file;
-  if (names_.contains(clip)) {
-    file = clip;
-  } else if (const auto found = by_stem_.find(clip); found != by_stem_.end()) {
-    if (found->second.size() > 1) {
-      std::string all;
-      for (const std::string& one : found->second) all += (all.empty() ? "" : ", ") + one;
-      throw content_error(folder_.string() + ": clip \"" + clip + "\" fits several files: " + all);
-    }
-    file = found->second.front();
-  } else {
-    return std::nullopt;
-  }
-  const fs::path target = fs::canonical(folder_ / file);
-  const fs::path root = fs::canonical(folder_);
-  if (std::mismatch(root.begin(), root.end(), target.begin(), target.end()).first != root.end()) {
-    throw leaves("is a link that leaves");
-  }
-  return folder_ / file;
-}
-
-std::vector<fs::path> ClipFolder::files() const {
-  std::vector<fs::path> result;
-  for (const std::string& name : names_) result.push_back(folder_ / name);
-  return result;
-}
-
 std::vector<std::string> distinct_clips(const std::vector<Caption>& records) {
   std::vector<std::string> clips;
   std::unordered_set<std::string_view> seen;
@@ -280,20 +228,19 @@ std::vector<std::string> distinct_clips(const std::vector<Caption>& records) {
 ClipCheck check_clips(const std::vector<Caption>& records, const ClipFolder& folder, int threads,
                       const std::atomic<bool>* stop) {
   const std::vector<std::string> clips = distinct_clips(records);
-  std::vector<std::optional<fs::path>> files(clips.size());
+  std::vector<std::optional<VideoSource>> sources(clips.size());
   std::vector<std::string> reasons(clips.size());
   for (std::size_t i = 0; i < clips.size(); ++i) {
-    const fs::path name(clips[i]);
-    const bool leaves = name.is_absolute() || std::find(name.begin(), name.end(), "..") != name.end();
-    if (!leaves) files[i] = folder.find(clips[i]);
-    if (!files[i]) reasons[i] = leaves ? "the name leaves the folder" : "no such file";
+    const bool leaves = leaves_folder(clips[i]);
+    if (!leaves) sources[i] = folder.find(clips[i]);
+    if (!sources[i]) reasons[i] = leaves ? "the name leaves the folder" : std::string("no such ") + folder.entry();
   }
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
     for (std::size_t i = next++; i < clips.size(); i = next++) {
-      if (!files[i] || (stop != nullptr && *stop)) continue;
+      if (!sources[i] || (stop != nullptr && *stop)) continue;
       try {
-        (void)first_frame(*files[i], {.stop = stop});
+        (void)first_frame(*sources[i], {.stop = stop});
       } catch (const std::exception& error) {
         reasons[i] = error.what();
       }
@@ -306,7 +253,7 @@ ClipCheck check_clips(const std::vector<Caption>& records, const ClipFolder& fol
   }
   ClipCheck result;
   for (std::size_t i = 0; i < clips.size(); ++i) {
-    if (!files[i]) {
+    if (!sources[i]) {
       result.missing.push_back({clips[i], reasons[i]});
     } else if (!reasons[i].empty()) {
       result.undecodable.push_back({clips[i], reasons[i]});

@@ -3,11 +3,11 @@
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
-#include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
+
+#include "data/clip_folder.hpp"
 
 namespace clipbert::data {
 
@@ -44,25 +44,6 @@ struct CaptionFile {
 /// As read_captions, but bad lines too are an error.
 /// throws  content_error with bad_report()
 [[nodiscard]] CaptionFile read_good_captions(const std::filesystem::path& file);
-
-/// A plain folder of video or picture files, listed once. Only files inside it are ever named.
-class ClipFolder {
- public:
-  /// throws  content_error if `folder` is no folder, or an LMDB
-  explicit ClipFolder(std::filesystem::path folder);
-
-  /// The file of a clip: the exact file name, else the only file with that stem; none if there is none.
-  /// throws  content_error if several files have that stem (named), or the name leaves the folder
-  [[nodiscard]] std::optional<std::filesystem::path> find(const std::string& clip) const;
-  [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
-  /// All files, by name.
-  [[nodiscard]] std::vector<std::filesystem::path> files() const;
-
- private:
-  std::filesystem::path folder_;
-  std::set<std::string> names_;
-  std::map<std::string, std::vector<std::string>> by_stem_;
-};
 
 struct ClipNote {
   std::string clip, reason;

@@ -1,5 +1,6 @@
 #include "data/clips.hpp"
 
+#include <numeric>
 #include <sstream>
 #include <utility>
 
@@ -38,9 +39,9 @@ std::vector<std::size_t> pick_clips(const VideoInfo& info, const ClipOptions& op
 
 VideoSet::VideoSet(std::vector<std::string> clips, const ClipFolder& folder, VideoSetOptions options)
     : clips_(std::move(clips)), options_(std::move(options)) {
-  for (const std::string& clip : clips_) files_.push_back(folder.find(clip));
+  for (const std::string& clip : clips_) sources_.push_back(folder.find(clip));
   for (std::size_t i = 0; i < clips_.size(); ++i) {
-    if (!files_[i]) bad_.emplace(i, "no such file in " + folder.folder().string());
+    if (!sources_[i]) bad_.emplace(i, std::string("no such ") + folder.entry() + " in " + folder.folder().string());
   }
   if (const auto fault = too_many_bad(); !fault.empty()) throw content_error(fault);
   for (const auto& [video, reason] : bad_) {
@@ -62,33 +63,53 @@ std::vector<Frame> VideoSet::read(std::size_t video, Random& random) const {
       frames.push_back(whole->frames[index]);
     return frames;
   }
-  Video file(*files_[video], {.stop = options_.stop});
-  const VideoInfo& info = file.info();
-  if (!info.complaint.empty()) note_damage(video, info);
+  Video file(*sources_[video], {.stop = options_.stop});
+  const VideoInfo info = file.info();
   if (too_elongated({info.height, info.width})) {
-    throw content_error(files_[video]->string() + ": aspect ratio of " + std::to_string(info.width) + "x" +
+    throw content_error(sources_[video]->name() + ": aspect ratio of " + std::to_string(info.width) + "x" +
                         std::to_string(info.height) + " is over 5");
   }
-  const std::vector<std::size_t> indices = pick_clips(info, options_.clips, random);
-  const std::size_t bytes =
-      info.frames() * static_cast<std::size_t>(info.width) * static_cast<std::size_t>(info.height) * 3;
-  bool cache_it = false;
-  {
-    const std::scoped_lock lock(mutex_);
-    cache_it =
-        bytes <= options_.cache_bytes / 16 && cached_bytes_ + bytes <= options_.cache_bytes && !cache_.contains(video);
-    if (cache_it) cached_bytes_ += bytes;
+  const Random before = random;
+  std::vector<std::size_t> indices;
+  const auto choose = [&](const VideoInfo& known) {
+    random = before;
+    return indices = pick_clips(known, options_.clips, random);
+  };
+  if (!fits_cache(video, info)) {
+    frames = file.pick(choose);
+  } else {
+    auto whole = std::make_shared<DecodedVideo>();
+    whole->frames = file.pick([&](const VideoInfo& known) {
+      (void)choose(known);
+      std::vector<std::size_t> all(known.frames());
+      std::iota(all.begin(), all.end(), std::size_t{0});
+      return all;
+    });
+    whole->info = file.info();
+    for (const std::size_t index : indices) frames.push_back(whole->frames[index]);
+    keep(video, std::move(whole));
   }
-  if (!cache_it) return file.frames(indices);
-  auto whole = std::make_shared<DecodedVideo>();
-  whole->info = info;
-  std::vector<std::size_t> all(info.frames());
-  for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
-  whole->frames = file.frames(all);
-  for (const std::size_t index : indices) frames.push_back(whole->frames[index]);
-  const std::scoped_lock lock(mutex_);
-  if (!cache_.emplace(video, std::move(whole)).second) cached_bytes_ -= bytes;  // another thread was faster
+  if (!file.info().complaint.empty()) note_damage(video, file.info());
   return frames;
+}
+
+/// What all frames of a video take.
+std::size_t VideoSet::cache_bytes(const VideoInfo& info) {
+  return info.frames() * static_cast<std::size_t>(info.width) * static_cast<std::size_t>(info.height) * 3;
+}
+
+/// True where a whole set of such videos has room: converting frames that no clip has picked only pays if the next
+/// epochs find them.
+bool VideoSet::fits_cache(std::size_t video, const VideoInfo& info) const {
+  const std::scoped_lock lock(mutex_);
+  return cache_bytes(info) <= options_.cache_bytes / size() && !cache_.contains(video);
+}
+
+void VideoSet::keep(std::size_t video, std::shared_ptr<const DecodedVideo> whole) const {
+  const std::size_t bytes = cache_bytes(whole->info);
+  const std::scoped_lock lock(mutex_);
+  if (cached_bytes_ + bytes > options_.cache_bytes) return;
+  if (cache_.emplace(video, std::move(whole)).second) cached_bytes_ += bytes;  // else another thread was faster
 }
 
 void VideoSet::fill(std::size_t video, Random& random, std::span<float> out) const {
@@ -115,7 +136,7 @@ bool VideoSet::load(std::size_t video, Random& random, std::span<float> out) con
 }
 
 std::vector<float> VideoSet::frames(std::size_t video) const {
-  if (!files_.at(video)) throw content_error("clip \"" + clips_[video] + "\": no such file");
+  if (!sources_.at(video)) throw content_error("clip \"" + clips_[video] + "\": it is not there");
   std::vector<float> out(options_.clips.floats());
   Random random{video};
   fill(video, random, out);
@@ -128,7 +149,7 @@ void VideoSet::note_damage(std::size_t video, const VideoInfo& info) const {
     if (!damaged_.emplace(video, info.complaint).second) return;
   }
   if (options_.warn) {
-    options_.warn(files_[video]->string() + ": damaged (libav: " + info.complaint + "), its " +
+    options_.warn(sources_[video]->name() + ": damaged (libav: " + info.complaint + "), its " +
                   std::to_string(info.frames()) + " readable frames are used");
   }
 }

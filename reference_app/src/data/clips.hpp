@@ -1,4 +1,4 @@
-/// Videos as the model wants them: clips of frames, fitted, normalised; with a cache of small decoded videos.
+/// Videos as the model wants them: clips of frames, fitted, normalised; with a cache of decoded videos.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -44,13 +44,13 @@ struct ClipOptions {
 
 struct VideoSetOptions {
   ClipOptions clips;
-  std::size_t cache_bytes = std::size_t{1} << 30;     ///< decoded RGB of small videos, 0: none
+  std::size_t cache_bytes = std::size_t{1} << 30;     ///< decoded RGB of all videos, where all fit; 0: none
   double max_bad_videos = 0.05;                       ///< share of the set that may be unreadable
   std::function<void(const std::string&)> warn = {};  ///< takes each warning once, from any thread
   const std::atomic<bool>* stop = nullptr;            ///< ends decoding early when it becomes true
 };
 
-/// A fixed list of videos in a folder; safe to use from many threads, which changes no byte of the result.
+/// A fixed list of videos in a folder or LMDB; safe to use from many threads, which changes no byte of the result.
 class VideoSet {
  public:
   /// throws  content_error if a name is refused or ambiguous, or more than max_bad_videos of the files are missing
@@ -59,8 +59,8 @@ class VideoSet {
   [[nodiscard]] std::size_t size() const { return clips_.size(); }
   [[nodiscard]] const std::string& name(std::size_t video) const { return clips_.at(video); }
   [[nodiscard]] const VideoSetOptions& options() const { return options_; }
-  /// Empty where the file is missing.
-  [[nodiscard]] const std::optional<std::filesystem::path>& file(std::size_t video) const { return files_.at(video); }
+  /// Empty where the video is missing.
+  [[nodiscard]] const std::optional<VideoSource>& source(std::size_t video) const { return sources_.at(video); }
 
   /// Fills `out` with normalised frames; false if the video is bad, which is counted and named once.
   /// shape   out (n_clips * num_frm, 3, max_img_size, max_img_size)
@@ -80,12 +80,15 @@ class VideoSet {
   void fill(std::size_t video, Random& random, std::span<float> out) const;
   [[nodiscard]] std::shared_ptr<const DecodedVideo> cached(std::size_t video) const;
   [[nodiscard]] std::vector<Frame> read(std::size_t video, Random& random) const;
+  [[nodiscard]] static std::size_t cache_bytes(const VideoInfo& info);
+  [[nodiscard]] bool fits_cache(std::size_t video, const VideoInfo& info) const;
+  void keep(std::size_t video, std::shared_ptr<const DecodedVideo> whole) const;
   void note_damage(std::size_t video, const VideoInfo& info) const;
   void note_bad(std::size_t video, const std::string& reason) const;
   [[nodiscard]] std::string too_many_bad() const;
 
   std::vector<std::string> clips_;
-  std::vector<std::optional<std::filesystem::path>> files_;
+  std::vector<std::optional<VideoSource>> sources_;
   VideoSetOptions options_;
   mutable std::mutex mutex_;
   mutable std::unordered_map<std::size_t, std::shared_ptr<const DecodedVideo>> cache_;

@@ -28,6 +28,38 @@ Taps taps(int from, int to) {
   return result;
 }
 
+/// Source rows at the width of the result, one colour after the other. The last two are kept: what grows needs each row
+/// many times.
+class RowStretcher {
+ public:
+  RowStretcher(std::span<const std::uint8_t> pixels, std::size_t row_bytes, const Taps& across)
+      : pixels_(pixels), row_bytes_(row_bytes), across_(across) {
+    for (auto& row : rows_) row.resize(3 * across.near.size());
+  }
+  const float* operator()(std::size_t source_row) {
+    std::vector<float>& row = rows_[source_row % 2];
+    if (numbers_[source_row % 2] != source_row) stretch(pixels_.data() + source_row * row_bytes_, row);
+    numbers_[source_row % 2] = source_row;
+    return row.data();
+  }
+
+ private:
+  void stretch(const std::uint8_t* from, std::vector<float>& row) const {
+    const std::size_t width = across_.near.size();
+    for (std::size_t x = 0; x < width; ++x) {
+      const std::uint8_t *left = from + across_.near[x] * 3, *right = from + across_.far[x] * 3;
+      const float h = across_.weight[x];
+      for (std::size_t c = 0; c < 3; ++c) row[c * width + x] = (1.0f - h) * left[c] + h * right[c];
+    }
+  }
+
+  std::span<const std::uint8_t> pixels_;
+  std::size_t row_bytes_;
+  const Taps& across_;
+  std::array<std::vector<float>, 2> rows_;
+  std::array<std::size_t, 2> numbers_{~std::size_t{0}, ~std::size_t{0}};
+};
+
 }  // namespace
 
 Size target_size(Size size, int longest) {
@@ -61,18 +93,15 @@ void fit_and_pad(std::span<const std::uint8_t> pixels, Size size, int longest, s
     return;
   }
   const Taps down = taps(size.height, target.height), across = taps(size.width, target.width);
+  RowStretcher stretched(pixels, row, across);
   for (std::size_t y = 0; y < down.near.size(); ++y) {
-    const std::uint8_t* upper = pixels.data() + down.near[y] * row;
-    const std::uint8_t* lower = pixels.data() + down.far[y] * row;
     const float v = down.weight[y];
-    for (std::size_t x = 0; x < across.near.size(); ++x) {
-      const std::size_t left = across.near[x] * 3, right = across.far[x] * 3;
-      const float h = across.weight[x];
-      for (std::size_t c = 0; c < 3; ++c) {
-        const float top = (1.0f - h) * upper[left + c] + h * upper[right + c];
-        const float bottom = (1.0f - h) * lower[left + c] + h * lower[right + c];
-        out[(c * side + y) * side + x] = (1.0f - v) * top + v * bottom;
-      }
+    const float* top = stretched(down.near[y]);
+    const float* bottom = stretched(down.far[y]);
+    for (std::size_t c = 0; c < 3; ++c) {
+      float* to = out.data() + (c * side + y) * side;
+      const std::size_t width = across.near.size(), from = c * width;
+      for (std::size_t x = 0; x < width; ++x) to[x] = (1.0f - v) * top[from + x] + v * bottom[from + x];
     }
   }
 }

@@ -2,7 +2,9 @@
 
 #include <sys/types.h>
 
-#include <cstdint>
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
 #include <mutex>
 #include <new>
 #include <system_error>
@@ -21,25 +23,6 @@ void capture_log(void* context, int level, const char* format, va_list arguments
   int print_prefix = 0;
   av_log_format_line2(context, level, format, arguments, line, sizeof line, &print_prefix);
   current_capture->note(line);
-}
-
-int read_file(void* opaque, std::uint8_t* buffer, int size) {
-  auto* file = static_cast<std::FILE*>(opaque);
-  const std::size_t count = std::fread(buffer, 1, static_cast<std::size_t>(size), file);
-  if (count > 0) return static_cast<int>(count);
-  return std::ferror(file) != 0 ? AVERROR(EIO) : AVERROR_EOF;
-}
-
-std::int64_t seek_file(void* opaque, std::int64_t offset, int whence) {
-  auto* file = static_cast<std::FILE*>(opaque);
-  if ((whence & AVSEEK_SIZE) != 0) {
-    const off_t here = ftello(file);
-    if (here < 0 || fseeko(file, 0, SEEK_END) != 0) return AVERROR(EIO);
-    const off_t size = ftello(file);
-    return fseeko(file, here, SEEK_SET) == 0 ? static_cast<std::int64_t>(size) : AVERROR(EIO);
-  }
-  if (fseeko(file, static_cast<off_t>(offset), whence & ~AVSEEK_FORCE) != 0) return AVERROR(EIO);
-  return static_cast<std::int64_t>(ftello(file));
 }
 
 }  // namespace
@@ -62,14 +45,18 @@ std::string error_text(int code) {
   return text;
 }
 
-LogCapture::LogCapture() : previous_(current_capture) {
-  // libav's callback is one per process and writes to stderr unless replaced; ours routes by thread.
+LogScope::LogScope(LogCapture& capture) : previous_(current_capture) {
+  // libav's settings are one per process. Its log would go to stderr; ours routes by thread. A small file can claim
+  // tables of any length: no single block above a gigabyte is made for it.
   static std::once_flag once;
-  std::call_once(once, [] { av_log_set_callback(capture_log); });
-  current_capture = this;
+  std::call_once(once, [] {
+    av_log_set_callback(capture_log);
+    av_max_alloc(std::size_t{1} << 30);
+  });
+  current_capture = &capture;
 }
 
-LogCapture::~LogCapture() { current_capture = previous_; }
+LogScope::~LogScope() { current_capture = previous_; }
 
 void LogCapture::note(std::string line) {
   while (!line.empty() && (line.back() == '\n' || line.back() == '\r')) line.pop_back();
@@ -79,29 +66,67 @@ void LogCapture::note(std::string line) {
   if (first_error_.empty()) first_error_ = std::move(line);
 }
 
-FileSource::FileSource(const std::filesystem::path& file) {
-  std::error_code code;
-  const auto status = std::filesystem::status(file, code);
-  if (!std::filesystem::exists(status)) throw content_error(file.string() + ": no such file");
-  if (!std::filesystem::is_regular_file(status)) throw content_error(file.string() + ": not a regular file");
-  if (std::filesystem::file_size(file, code) == 0 && !code)
-    throw content_error(file.string() + ": the file is empty (0 bytes)");
-  file_.reset(std::fopen(file.c_str(), "rb"));
-  if (!file_) throw content_error(file.string() + ": cannot be opened for reading");
+Input::Input(const VideoSource& source, std::function<bool()> interrupted) : interrupted_(std::move(interrupted)) {
+  if (source.in_memory()) {
+    bytes_ = source.bytes();
+    size_ = static_cast<std::int64_t>(bytes_.size());
+  } else {
+    open_file(source);
+  }
+  if (size_ == 0) throw content_error(source.name() + ": the file is empty (0 bytes)");
 
   constexpr int buffer_size = 64 * 1024;
   auto* buffer = static_cast<unsigned char*>(av_malloc(buffer_size));
   if (buffer == nullptr) throw std::bad_alloc();
-  io_ = avio_alloc_context(buffer, buffer_size, 0, file_.get(), read_file, nullptr, seek_file);
+  io_ = avio_alloc_context(
+      buffer, buffer_size, 0, this,
+      [](void* self, std::uint8_t* to, int size) { return static_cast<Input*>(self)->read(to, size); }, nullptr,
+      [](void* self, std::int64_t offset, int whence) { return static_cast<Input*>(self)->seek(offset, whence); });
   if (io_ == nullptr) {
     av_free(buffer);
     throw std::bad_alloc();
   }
 }
 
-FileSource::~FileSource() {
+Input::~Input() {
   if (io_ != nullptr) av_freep(&io_->buffer);
   avio_context_free(&io_);
+}
+
+void Input::open_file(const VideoSource& source) {
+  std::error_code code;
+  const auto status = std::filesystem::status(source.file(), code);
+  if (!std::filesystem::exists(status)) throw content_error(source.name() + ": no such file");
+  if (!std::filesystem::is_regular_file(status)) throw content_error(source.name() + ": not a regular file");
+  file_.reset(std::fopen(source.file().c_str(), "rb"));
+  const auto size = std::filesystem::file_size(source.file(), code);
+  if (!file_ || code) throw content_error(source.name() + ": cannot be opened for reading; check its permissions");
+  size_ = static_cast<std::int64_t>(size);
+}
+
+int Input::read(std::uint8_t* buffer, int size) {
+  if (interrupted_()) return AVERROR_EXIT;
+  const auto wanted = static_cast<std::size_t>(std::min<std::int64_t>(size, size_ - at_));
+  if (at_ >= size_ || wanted == 0) return AVERROR_EOF;
+  std::size_t count = wanted;
+  if (file_) {
+    count = std::fread(buffer, 1, wanted, file_.get());
+    if (count == 0) return std::ferror(file_.get()) != 0 ? AVERROR(EIO) : AVERROR_EOF;
+  } else {
+    std::memcpy(buffer, bytes_.data() + at_, wanted);
+  }
+  at_ += static_cast<std::int64_t>(count);
+  return static_cast<int>(count);
+}
+
+std::int64_t Input::seek(std::int64_t offset, int whence) {
+  if ((whence & AVSEEK_SIZE) != 0) return size_;
+  const int from = whence & ~AVSEEK_FORCE;
+  const std::int64_t base = from == SEEK_CUR ? at_ : from == SEEK_END ? size_ : 0;
+  std::int64_t target = 0;
+  if (__builtin_add_overflow(base, offset, &target) || target < 0) return AVERROR(EINVAL);
+  if (file_ && fseeko(file_.get(), static_cast<off_t>(target), SEEK_SET) != 0) return AVERROR(EIO);
+  return at_ = target;
 }
 
 }  // namespace clipbert::data::av

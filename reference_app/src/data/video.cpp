@@ -1,212 +1,17 @@
 #include "data/video.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <set>
 #include <utility>
 
 #include "config/errors.hpp"
-#include "data/libav.hpp"
+#include "data/decoder.hpp"
+#include "data/packet_index.hpp"
 #include "data/to_rgb.hpp"
 
 namespace clipbert::data {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-constexpr std::int64_t most_pixels = std::int64_t{1}
-                                     << 26;  // of one picture: twice 8K; a small file cannot ask for more
-
-/// Ends libav's work when nothing comes out for too long, or when the program is asked to stop.
-struct Watch {
-  double patience = 0;
-  const std::atomic<bool>* stop = nullptr;
-  Clock::time_point progress = Clock::now();
-
-  [[nodiscard]] bool stopped() const { return stop != nullptr && stop->load(std::memory_order_relaxed); }
-  [[nodiscard]] bool expired() const {
-    return stopped() || std::chrono::duration<double>(Clock::now() - progress).count() > patience;
-  }
-  static int interrupted(void* self) { return static_cast<Watch*>(self)->expired() ? 1 : 0; }
-};
-
-int refuse_nested_file(AVFormatContext*, AVIOContext**, const char*, int, AVDictionary**) { return AVERROR(EPERM); }
-
-int area(const AVStream& stream) { return stream.codecpar->width * stream.codecpar->height; }
-
-/// Lowest index with the default disposition; else the largest, lowest index first; attached pictures only alone.
-int choose_stream(const AVFormatContext& input) {
-  int best = -1;
-  for (const bool attached : {false, true}) {
-    for (unsigned i = 0; i < input.nb_streams; ++i) {
-      const AVStream& stream = *input.streams[i];
-      if (stream.codecpar->codec_type != AVMEDIA_TYPE_VIDEO) continue;
-      if (((stream.disposition & AV_DISPOSITION_ATTACHED_PIC) != 0) != attached) continue;
-      if (!attached && (stream.disposition & AV_DISPOSITION_DEFAULT) != 0) return static_cast<int>(i);
-      if (best < 0 || area(stream) > area(*input.streams[best])) best = static_cast<int>(i);
-    }
-    if (best >= 0) break;
-  }
-  return best;
-}
-
-const std::int32_t* display_matrix(const AVStream& stream, const AVFrame& frame) {
-  if (const AVFrameSideData* side = av_frame_get_side_data(&frame, AV_FRAME_DATA_DISPLAYMATRIX)) {
-    return reinterpret_cast<const std::int32_t*>(side->data);
-  }
-#if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(60, 31, 102)
-  const AVPacketSideData* side = av_packet_side_data_get(
-      stream.codecpar->coded_side_data, stream.codecpar->nb_coded_side_data, AV_PKT_DATA_DISPLAYMATRIX);
-  return side != nullptr ? reinterpret_cast<const std::int32_t*>(side->data) : nullptr;
-#else
-  return reinterpret_cast<const std::int32_t*>(av_stream_get_side_data(&stream, AV_PKT_DATA_DISPLAYMATRIX, nullptr));
-#endif
-}
-
-/// One linear decode of the chosen stream of a file.
-class Decoder {
- public:
-  Decoder(const std::filesystem::path& file, const VideoOptions& options)
-      : file_(file), source_(file), watch_{options.patience_seconds, options.stop}, packet_(av::make_packet()) {
-    open_container();
-    open_codec();
-  }
-
-  /// Fills `frame` with the next shown picture; false at the end.
-  bool next(AVFrame& frame);
-
-  [[nodiscard]] const AVStream& stream() const { return *input_->streams[index_]; }
-  [[nodiscard]] const AVCodecContext& codec() const { return *codec_; }
-  [[nodiscard]] AVRational average_rate() const {
-    return av_guess_frame_rate(input_.get(), input_->streams[index_], nullptr);
-  }
-  [[nodiscard]] std::int64_t errors() const { return errors_; }
-  [[nodiscard]] const std::string& first_error() const { return first_error_; }
-  /// What libav returned or logged as an error, or the mark on a packet that the container calls corrupt. Much damage
-  /// shows here only: decoders conceal it, and a cut file may just end.
-  [[nodiscard]] std::string complaint() const {
-    if (!first_error_.empty()) return first_error_;
-    if (!log_.first_error().empty()) return log_.first_error();
-    return corrupt_packets_ ? "packets are marked corrupt" : "";
-  }
-  [[nodiscard]] content_error fault(const std::string& what) const {
-    const std::string& said = !first_error_.empty() ? first_error_ : log_.first_error();
-    return content_error(file_.string() + ": " + what + (said.empty() ? "" : " (libav: " + said + ")"));
-  }
-
- private:
-  void open_container();
-  void find_stream_info();
-  void open_codec();
-  bool feed();
-  void note_error(int code) {
-    if (errors_++ == 0) first_error_ = log_.first_error().empty() ? av::error_text(code) : log_.first_error();
-  }
-
-  std::filesystem::path file_;
-  av::LogCapture log_;
-  av::FileSource source_;
-  Watch watch_;
-  av::InputPtr input_;
-  av::CodecPtr codec_;
-  av::PacketPtr packet_;
-  int index_ = -1;
-  bool draining_ = false, corrupt_packets_ = false;
-  std::int64_t errors_ = 0;
-  std::string first_error_;
-};
-
-void Decoder::open_container() {
-  AVFormatContext* raw = avformat_alloc_context();
-  if (raw == nullptr) throw std::bad_alloc();
-  raw->pb = source_.io();
-  raw->io_open = refuse_nested_file;  // playlists and references inside a file open nothing
-  raw->interrupt_callback = {Watch::interrupted, &watch_};
-  // Without a name only the content decides: no frame-number patterns, no format by extension. No protocol is allowed:
-  // a session description under a video's name opens no socket.
-  AVDictionary* options = nullptr;
-  av_dict_set(&options, "protocol_whitelist", "none", 0);
-  const int code = avformat_open_input(&raw, nullptr, nullptr, &options);
-  av_dict_free(&options);
-  if (code < 0) {
-    throw fault("not a video or picture that libav can read: " + av::error_text(code));
-  }
-  input_.reset(raw);
-  find_stream_info();
-  index_ = choose_stream(*raw);
-  if (index_ < 0) throw fault("no video stream in it (" + std::to_string(raw->nb_streams) + " other streams)");
-  for (unsigned i = 0; i < raw->nb_streams; ++i) {
-    if (static_cast<int>(i) != index_) raw->streams[i]->discard = AVDISCARD_ALL;
-  }
-}
-
-/// libav's look at the first packets, with the limits that its decoders have here too.
-void Decoder::find_stream_info() {
-  std::vector<AVDictionary*> limits(input_->nb_streams, nullptr);
-  for (AVDictionary*& one : limits) av_dict_set_int(&one, "max_pixels", most_pixels, 0);
-  const int code = avformat_find_stream_info(input_.get(), limits.data());
-  for (AVDictionary*& one : limits) av_dict_free(&one);
-  if (code < 0) throw fault("no stream information could be read: " + av::error_text(code));
-}
-
-void Decoder::open_codec() {
-  const AVCodecParameters& parameters = *stream().codecpar;
-  const AVCodec* decoder = avcodec_find_decoder(parameters.codec_id);
-  const std::string name = avcodec_get_name(parameters.codec_id);
-  if (decoder == nullptr) throw fault("this build of libav has no decoder for codec " + name);
-  codec_.reset(avcodec_alloc_context3(decoder));
-  if (!codec_) throw std::bad_alloc();
-  if (avcodec_parameters_to_context(codec_.get(), &parameters) < 0) throw fault("bad parameters for codec " + name);
-  codec_->thread_count = 1;  // damaged files give other frames with several
-  codec_->max_pixels = most_pixels;
-  codec_->pkt_timebase = stream().time_base;
-  if (const int code = avcodec_open2(codec_.get(), decoder, nullptr); code < 0) {
-    throw fault("the decoder for codec " + name + " does not open: " + av::error_text(code));
-  }
-}
-
-/// Hands the decoder one packet more, or the end; false when there is nothing left to hand.
-bool Decoder::feed() {
-  if (draining_) return false;
-  while (true) {
-    if (watch_.stopped()) throw fault("reading was stopped");
-    if (watch_.expired()) {
-      note_error(AVERROR(ETIMEDOUT));
-      return false;
-    }
-    const int code = av_read_frame(input_.get(), packet_.get());
-    if (code < 0) {
-      if (code != AVERROR_EOF) note_error(code);
-      draining_ = true;
-      avcodec_send_packet(codec_.get(), nullptr);
-      return true;
-    }
-    const bool ours = packet_->stream_index == index_;
-    corrupt_packets_ = corrupt_packets_ || (ours && (packet_->flags & AV_PKT_FLAG_CORRUPT) != 0);
-    const int sent = ours ? avcodec_send_packet(codec_.get(), packet_.get()) : 0;
-    av_packet_unref(packet_.get());
-    if (!ours) continue;
-    if (sent < 0 && sent != AVERROR(EAGAIN)) note_error(sent);
-    return true;
-  }
-}
-
-bool Decoder::next(AVFrame& frame) {
-  while (true) {
-    const int code = avcodec_receive_frame(codec_.get(), &frame);
-    if (code == 0) {
-      watch_.progress = Clock::now();
-      return true;
-    }
-    if (code == AVERROR_EOF) return false;
-    if (code != AVERROR(EAGAIN)) note_error(code);
-    if (!feed()) {
-      if (draining_ && code != AVERROR(EAGAIN) && !watch_.expired()) continue;  // more may follow a broken frame
-      return false;
-    }
-  }
-}
 
 /// Gives every frame a time stamp: the decoder's best, else one step after the one before.
 class Stamps {
@@ -252,26 +57,27 @@ void note_size(const AVFrame& frame, VideoInfo& info) {
   if (info.sizes_seen.empty() || info.sizes_seen.back() != size) info.sizes_seen.push_back(size);
 }
 
+/// Pictures a second: as the container says, else as the stamps do.
+double rate_of(const Decoder& decoder, const VideoInfo& info) {
+  const AVRational average = decoder.stream().avg_frame_rate;
+  const AVRational rate = average.num > 0 && average.den > 0 ? average : decoder.average_rate();
+  if (rate.num > 0 && rate.den > 0) return av_q2d(rate);
+  const double span = static_cast<double>(info.pts.back()) * info.tick_seconds;
+  return info.frames() > 1 && span > 0 ? static_cast<double>(info.frames() - 1) / span : 1.0;
+}
+
 void finish(const Decoder& decoder, VideoInfo& info) {
   info.decode_errors = decoder.errors();
   info.first_error = decoder.first_error();
   info.complaint = decoder.complaint();
   if (info.pts.empty()) throw decoder.fault("no frame could be decoded");
-  const AVRational average = decoder.stream().avg_frame_rate;
-  const AVRational rate = average.num > 0 && average.den > 0 ? average : decoder.average_rate();
-  if (rate.num > 0 && rate.den > 0) {
-    info.average_fps = av_q2d(rate);
-  } else {
-    const double span = static_cast<double>(info.pts.back()) * info.tick_seconds;
-    info.average_fps = info.frames() > 1 && span > 0 ? static_cast<double>(info.frames() - 1) / span : 1.0;
-  }
+  info.average_fps = rate_of(decoder, info);
 }
 
-/// Runs over a whole file; `on_frame(index, picture)` returns false to end early.
+/// Runs over everything that a fresh decoder gives; `on_frame(info so far, picture)` returns false to end early.
 template <typename OnFrame>
-VideoInfo scan(const std::filesystem::path& file, const VideoOptions& options, Orientation& orientation,
-               OnFrame on_frame) {
-  Decoder decoder(file, options);
+VideoInfo scan(Decoder& decoder, Orientation& orientation, OnFrame on_frame) {
+  const av::LogScope scope(decoder.log());
   Stamps stamps(decoder);
   VideoInfo info;
   const av::FramePtr frame = av::make_frame();
@@ -295,88 +101,232 @@ std::size_t picture_bytes(const AVFrame& frame) {
   return bytes > 0 ? static_cast<std::size_t>(bytes) : std::size_t{1} << 24;
 }
 
+/// A plain stream by its packets.
+class PlainStream {
+ public:
+  PlainStream(std::unique_ptr<Decoder> decoder, PacketIndex index)
+      : decoder_(std::move(decoder)), index_(std::move(index)) {}
+
+  [[nodiscard]] Decoder& decoder() const { return *decoder_; }
+  [[nodiscard]] const PacketIndex& index() const { return index_; }
+
+  /// Decodes what these frames (by time, each once) need; `on_frame(frame's number, picture)`. False if anything came
+  /// out otherwise than the packets say.
+  template <typename OnFrame>
+  bool decode(const std::set<std::size_t>& frames, const VideoSource& source, const VideoOptions& options,
+              OnFrame on_frame) {
+    const av::LogScope scope(decoder_->log());
+    decoder_->begin_work();
+    std::map<std::size_t, std::size_t> wanted;  // packet -> frame
+    for (const std::size_t frame : frames) wanted.emplace(index_.shown[frame], frame);
+    std::optional<Decoder> reader;
+    if (index_.kept.empty()) reader.emplace(source, options);
+    std::size_t read = 0;
+    for (const PacketGroup& group : index_.groups) {
+      const auto behind = wanted.lower_bound(group.end);
+      if (behind == wanted.begin() || std::prev(behind)->first < group.first) continue;
+      const PacketGroup part{group.first, std::prev(behind)->first + 1};
+      if (!decode_part(part, wanted, reader ? &*reader : nullptr, read, on_frame)) return false;
+    }
+    return decoder_->complaint().empty();
+  }
+
+ private:
+  template <typename OnFrame>
+  bool decode_part(const PacketGroup& part, const std::map<std::size_t, std::size_t>& wanted, Decoder* reader,
+                   std::size_t& read, OnFrame& on_frame) {
+    std::map<std::int64_t, std::size_t> due;  // pts -> packet, of all pictures that must come out
+    const av::PacketPtr packet = av::make_packet();
+    const av::FramePtr frame = av::make_frame();
+    const auto take = [&] {
+      while (decoder_->receive(*frame)) {
+        if (due.empty() || due.begin()->first != frame->pts) return false;
+        if (const auto found = wanted.find(due.begin()->second); found != wanted.end()) {
+          if (!on_frame(found->second, *frame)) return false;
+        }
+        due.erase(due.begin());
+      }
+      return true;
+    };
+    decoder_->flush();
+    // The decoder hands pictures out in order, so what is due is known before any packet is sent.
+    for (std::size_t i = part.first; i < part.end; ++i) {
+      if (index_.packets[i].shown && used(i, wanted)) due.emplace(index_.packets[i].pts, i);
+    }
+    for (std::size_t i = part.first; i < part.end; ++i) {
+      const AVPacket* data = reader != nullptr ? nullptr : index_.kept[i].get();
+      for (; reader != nullptr && read <= i; ++read) {
+        av_packet_unref(packet.get());
+        if (!reader->read(*packet)) return false;
+        data = packet.get();
+      }
+      if (!used(i, wanted)) continue;
+      decoder_->send(data);
+      if (!take()) return false;
+    }
+    decoder_->send(nullptr);
+    return take() && due.empty();
+  }
+
+  [[nodiscard]] bool used(std::size_t packet, const std::map<std::size_t, std::size_t>& wanted) const {
+    return index_.packets[packet].needed || wanted.contains(packet);
+  }
+
+  std::unique_ptr<Decoder> decoder_;
+  PacketIndex index_;
+};
+
 }  // namespace
 
 struct Video::Impl {
-  std::filesystem::path file;
+  VideoSource source;
   VideoOptions options;
   VideoInfo info;
   RgbConverter to_rgb;
-  std::vector<av::FramePtr> kept;  // the first frames, as many as keep_bytes holds
+  std::optional<PlainStream> plain;
+  std::vector<av::FramePtr> held;  // of a scan: the first pictures, as many as keep_bytes holds
+
+  Impl(VideoSource from, const VideoOptions& how) : source(std::move(from)), options(how) {
+    auto decoder = std::make_unique<Decoder>(source, options);
+    if (!PacketIndex::possible(*decoder)) {
+      scan_all(*decoder);
+    } else if (!open_plain(std::move(decoder))) {
+      rescan();
+    }
+  }
+
+  bool open_plain(std::unique_ptr<Decoder> decoder) {
+    const av::LogScope scope(decoder->log());
+    std::optional<PacketIndex> index = PacketIndex::read(*decoder, options.keep_bytes);
+    if (!index) return false;
+    plain.emplace(std::move(decoder), std::move(*index));
+    Orientation orientation;
+    const bool as_said = plain->decode({0}, source, options, [&](std::size_t, const AVFrame& first) {
+      describe(plain->decoder(), first, info, orientation);
+      note_size(first, info);
+      return true;
+    });
+    if (!as_said) return false;
+    const auto& packets = plain->index().packets;
+    const auto& shown = plain->index().shown;
+    for (const std::size_t packet : shown) info.pts.push_back(packets[packet].pts - packets[shown.front()].pts);
+    info.average_fps = rate_of(plain->decoder(), info);
+    to_rgb = RgbConverter(info.coded_width, info.coded_height, orientation);
+    return true;
+  }
+
+  void rescan() {
+    plain.reset();
+    Decoder decoder(source, options);
+    scan_all(decoder);
+  }
+
+  void scan_all(Decoder& decoder) {
+    std::size_t bytes = 0;
+    bool full = false;
+    Orientation orientation;
+    held.clear();
+    info = scan(decoder, orientation, [&](const VideoInfo&, AVFrame& picture) {
+      bytes += picture_bytes(picture);
+      full = full || bytes > options.keep_bytes;
+      if (!full) {
+        av::FramePtr copy = av::make_frame();
+        av_frame_move_ref(copy.get(), &picture);
+        held.push_back(std::move(copy));
+      }
+      return true;
+    });
+    to_rgb = RgbConverter(info.coded_width, info.coded_height, orientation);
+  }
 
   Frame convert(std::size_t index, const AVFrame& picture) {
     Frame out = to_rgb(picture);
     out.seconds = info.seconds(index);
     return out;
   }
+
+  void check_range(std::span<const std::size_t> indices) const {
+    for (const std::size_t index : indices) {
+      if (index < info.frames()) continue;
+      throw content_error(source.name() + ": frame " + std::to_string(index) + " asked, but it has " +
+                          std::to_string(info.frames()));
+    }
+  }
+
+  /// The distinct frames of a plain stream; false if it turns out to be none.
+  bool from_packets(const std::set<std::size_t>& wanted, std::map<std::size_t, Frame>& found) {
+    return plain->decode(wanted, source, options, [&](std::size_t index, const AVFrame& picture) {
+      if (picture.width != info.coded_width || picture.height != info.coded_height) return false;
+      found.emplace(index, convert(index, picture));
+      return true;
+    });
+  }
+
+  /// The distinct frames of a stream that was scanned.
+  void from_scan(std::set<std::size_t> wanted, std::map<std::size_t, Frame>& found) {
+    for (const std::size_t index : wanted) {
+      if (index < held.size()) found.emplace(index, convert(index, *held[index]));
+    }
+    wanted.erase(wanted.begin(), wanted.lower_bound(held.size()));
+    if (wanted.empty()) return;
+    Orientation orientation;
+    Decoder decoder(source, options);
+    (void)scan(decoder, orientation, [&](const VideoInfo& so_far, const AVFrame& picture) {
+      const std::size_t index = so_far.frames() - 1;
+      if (wanted.erase(index) > 0) found.emplace(index, convert(index, picture));
+      return !wanted.empty();
+    });
+    if (!wanted.empty()) throw content_error(source.name() + ": the file changed while it was read");
+  }
 };
 
-Video::Video(std::filesystem::path file, const VideoOptions& options) : impl_(std::make_unique<Impl>()) {
-  impl_->file = std::move(file);
-  impl_->options = options;
-  std::size_t held = 0;
-  bool full = false;
-  Orientation orientation;
-  impl_->info = scan(impl_->file, options, orientation, [&](const VideoInfo&, AVFrame& picture) {
-    held += picture_bytes(picture);
-    full = full || held > options.keep_bytes;
-    if (!full) {
-      av::FramePtr copy = av::make_frame();
-      av_frame_move_ref(copy.get(), &picture);
-      impl_->kept.push_back(std::move(copy));
-    }
-    return true;
-  });
-  impl_->to_rgb = RgbConverter(impl_->info.coded_width, impl_->info.coded_height, orientation);
-}
+Video::Video(VideoSource source, const VideoOptions& options)
+    : impl_(std::make_unique<Impl>(std::move(source), options)) {}
 Video::~Video() = default;
 Video::Video(Video&&) noexcept = default;
 Video& Video::operator=(Video&&) noexcept = default;
 
 const VideoInfo& Video::info() const { return impl_->info; }
 
-std::vector<Frame> Video::frames(std::span<const std::size_t> indices) {
+std::vector<Frame> Video::pick(const std::function<std::vector<std::size_t>(const VideoInfo&)>& choose) {
+  std::vector<std::size_t> indices = choose(impl_->info);
+  impl_->check_range(indices);
   std::map<std::size_t, Frame> found;
-  std::set<std::size_t> later;
-  for (const std::size_t index : indices) {
-    if (index >= impl_->info.frames()) {
-      throw content_error(impl_->file.string() + ": frame " + std::to_string(index) + " asked, but it has " +
-                          std::to_string(impl_->info.frames()));
-    }
-    if (found.contains(index)) continue;
-    if (index < impl_->kept.size()) {
-      found.emplace(index, impl_->convert(index, *impl_->kept[index]));
-    } else {
-      later.insert(index);
-    }
+  if (impl_->plain && !impl_->from_packets({indices.begin(), indices.end()}, found)) {
+    found.clear();
+    impl_->rescan();
+    indices = choose(impl_->info);
+    impl_->check_range(indices);
   }
-  if (!later.empty()) {
-    Orientation orientation;
-    (void)scan(impl_->file, impl_->options, orientation, [&](const VideoInfo& info, const AVFrame& picture) {
-      const std::size_t index = info.frames() - 1;
-      if (later.erase(index) > 0) found.emplace(index, impl_->convert(index, picture));
-      return !later.empty();
-    });
-    if (!later.empty()) throw content_error(impl_->file.string() + ": the file changed while it was read");
-  }
+  if (!impl_->plain) impl_->from_scan({indices.begin(), indices.end()}, found);
   std::vector<Frame> result;
   result.reserve(indices.size());
-  for (const std::size_t index : indices) result.push_back(found.at(index));
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    const bool again =
+        std::find(indices.begin() + static_cast<std::ptrdiff_t>(i) + 1, indices.end(), indices[i]) != indices.end();
+    result.push_back(again ? found.at(indices[i]) : std::move(found.at(indices[i])));
+  }
   return result;
+}
+
+std::vector<Frame> Video::frames(std::span<const std::size_t> indices) {
+  return pick([&](const VideoInfo&) { return std::vector<std::size_t>(indices.begin(), indices.end()); });
 }
 
 Frame Video::frame(std::size_t index) { return std::move(frames(std::span(&index, 1)).front()); }
 
-VideoInfo probe(const std::filesystem::path& file, const VideoOptions& options) {
+VideoInfo probe(const VideoSource& source, const VideoOptions& options) {
   Orientation orientation;
-  return scan(file, options, orientation, [](const VideoInfo&, const AVFrame&) { return true; });
+  Decoder decoder(source, options);
+  return scan(decoder, orientation, [](const VideoInfo&, const AVFrame&) { return true; });
 }
 
-DecodedVideo decode_all(const std::filesystem::path& file, const VideoOptions& options) {
+DecodedVideo decode_all(const VideoSource& source, const VideoOptions& options) {
   DecodedVideo result;
   std::optional<RgbConverter> to_rgb;
   Orientation orientation;
-  result.info = scan(file, options, orientation, [&](const VideoInfo& info, const AVFrame& picture) {
+  Decoder decoder(source, options);
+  result.info = scan(decoder, orientation, [&](const VideoInfo& info, const AVFrame& picture) {
     if (!to_rgb) to_rgb.emplace(info.coded_width, info.coded_height, orientation);
     result.frames.push_back((*to_rgb)(picture));
     result.frames.back().seconds = info.seconds(info.frames() - 1);
@@ -385,10 +335,11 @@ DecodedVideo decode_all(const std::filesystem::path& file, const VideoOptions& o
   return result;
 }
 
-Frame first_frame(const std::filesystem::path& file, const VideoOptions& options) {
+Frame first_frame(const VideoSource& source, const VideoOptions& options) {
   Frame result;
   Orientation orientation;
-  (void)scan(file, options, orientation, [&](const VideoInfo& info, const AVFrame& picture) {
+  Decoder decoder(source, options);
+  (void)scan(decoder, orientation, [&](const VideoInfo& info, const AVFrame& picture) {
     result = RgbConverter(info.coded_width, info.coded_height, orientation)(picture);
     return false;
   });

@@ -4,12 +4,14 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
+
+#include "data/video_source.hpp"
 
 namespace clipbert::data {
 
@@ -20,8 +22,7 @@ struct Frame {
   std::vector<std::uint8_t> rgb;
 };
 
-/// What a scan of the whole stream found; nothing here is taken from the header's word but the average rate and
-/// duration.
+/// What was found in the stream itself; nothing here is taken from the header's word but the average rate and duration.
 struct VideoInfo {
   int stream_index = -1;
   std::string codec, pixel_format;
@@ -44,48 +45,56 @@ struct VideoInfo {
 };
 
 struct VideoOptions {
-  std::size_t keep_bytes = std::size_t{128} << 20;  ///< decoded pictures held between the scan and the choice of frames
-  double patience_seconds = 8;                      ///< longest wait for the next frame, then the file counts as cut
+  std::size_t keep_bytes = std::size_t{128} << 20;  ///< packets or decoded pictures held until frames are asked for
+  double seconds = 8;                               ///< processor time that one pass over a file may take ...
+  double seconds_per_megabyte = 8;                  ///< ... and so much more for its size
   const std::atomic<bool>* stop = nullptr;          ///< ends a decode early when it becomes true
 };
 
-/// One video: scanned when opened, then asked for frames by index.
-/// The scan is the only pass where the decoded pictures fit `keep_bytes`; else a second one ends at the last wanted
-/// frame. Only frames that are asked for are converted to RGB. One libav thread, so damaged files too give the same
-/// frames always. Display matrix, colour matrix, range and depth are honoured; untagged colour is BT.601 limited; alpha
-/// is dropped; no tone mapping; pixel aspect is ignored (stored pixels); a size that changes comes out as the display
+/// One video, asked for frames by index. Only frames that are asked for are converted to RGB.
+/// Plain streams (H.264, HEVC, VP9, AV1 or MJPEG in MP4 or Matroska, sound) are known by their packets: their frames
+/// are counted without being decoded, and of the groups of pictures only those with a wanted frame are decoded, up to
+/// it and without the pictures that nothing refers to. All else, and what turns out not to be plain, is scanned: one
+/// decode of everything, whose pictures are held if they fit `keep_bytes`; else a second one ends at the last wanted
+/// frame. The bytes of a frame are the same either way. One libav thread, so damaged files too give the same frames
+/// always. Display matrix, colour matrix, range and depth are honoured; untagged colour is BT.601 limited; alpha is
+/// dropped; no tone mapping; pixel aspect is ignored (stored pixels); a size that changes comes out as the display
 /// size.
 class Video {
  public:
-  /// throws  content_error (path and reason) if the file is unreadable or shows no frame
-  explicit Video(std::filesystem::path file, const VideoOptions& options = {});
+  /// throws  content_error (name and reason) if the source is unreadable, shows no frame, or takes too long
+  explicit Video(VideoSource source, const VideoOptions& options = {});
   ~Video();
   Video(Video&&) noexcept;
   Video& operator=(Video&&) noexcept;
 
+  /// Of a plain stream: what its packets say, until a decode shows something else.
   [[nodiscard]] const VideoInfo& info() const;
   /// Frames in the order asked; an index may repeat.
   [[nodiscard]] std::vector<Frame> frames(std::span<const std::size_t> indices);
   [[nodiscard]] Frame frame(std::size_t index);
+  /// The frames that `choose` picks. It is asked again where decoding shows that the stream was not what its packets
+  /// say.
+  [[nodiscard]] std::vector<Frame> pick(const std::function<std::vector<std::size_t>(const VideoInfo&)>& choose);
 
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
 
-/// Scans a file without converting a frame.
+/// Decodes everything without converting a frame: what is wrong anywhere in the file shows.
 /// throws  content_error as Video does
-[[nodiscard]] VideoInfo probe(const std::filesystem::path& file, const VideoOptions& options = {});
+[[nodiscard]] VideoInfo probe(const VideoSource& source, const VideoOptions& options = {});
 
 struct DecodedVideo {
   VideoInfo info;
   std::vector<Frame> frames;
 };
 /// Every frame of a file, in one pass.
-[[nodiscard]] DecodedVideo decode_all(const std::filesystem::path& file, const VideoOptions& options = {});
+[[nodiscard]] DecodedVideo decode_all(const VideoSource& source, const VideoOptions& options = {});
 
 /// The first frame only: the cheapest proof that a file plays.
-[[nodiscard]] Frame first_frame(const std::filesystem::path& file, const VideoOptions& options = {});
+[[nodiscard]] Frame first_frame(const VideoSource& source, const VideoOptions& options = {});
 
 /// Extra decoders and versions of libav, for a table of facts: {"libavcodec 59.37.100", ...}.
 [[nodiscard]] std::vector<std::string> codec_versions();

@@ -62,6 +62,7 @@ class H264Writer {
   std::filesystem::path file_;
   H264Options options_;
   av::LogCapture log_;
+  av::LogScope log_scope_{log_};
   av::PacketPtr packet_;
   av::FramePtr picture_;
   av::CodecPtr codec_;

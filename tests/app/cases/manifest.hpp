@@ -1,12 +1,14 @@
 /// The shared cases: a manifest of input files and what must come out of each, by the rules of the folder's README.
 #pragma once
 #include <doctest/doctest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cctype>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -77,14 +79,36 @@ inline std::string sha256(std::string text) {
   return hex;
 }
 
+/// The manifest as it stands; null, in words, without the shared folder.
+inline nlohmann::json manifest() {
+  const auto file = cases_folder() / "manifest.json";
+  return have(file) ? nlohmann::json::parse(file_bytes(file)) : nlohmann::json();
+}
+
+/// A copy of a case's file under the name that the case asks for, in a folder of this process that goes with it.
+inline std::filesystem::path renamed_copy(const std::filesystem::path& file, const std::string& name) {
+  struct Folder {
+    std::filesystem::path path =
+        std::filesystem::temp_directory_path() / ("clipbert_cases_" + std::to_string(::getpid()));
+    Folder() { std::filesystem::create_directories(path); }
+    ~Folder() {
+      std::error_code ignored;
+      std::filesystem::remove_all(path, ignored);
+    }
+  };
+  static const Folder folder;
+  std::filesystem::copy_file(file, folder.path / name, std::filesystem::copy_options::overwrite_existing);
+  return folder.path / name;
+}
+
 /// All cases of a kind that the skip list lets through; none, in words, without the shared folder. A file whose size or
 /// hash is not the manifest's fails the test.
 inline std::vector<Case> cases_of(const std::string& kind) {
   std::vector<Case> cases;
   const auto folder = cases_folder();
-  if (!have(folder / "manifest.json")) return cases;
-  const auto manifest = nlohmann::json::parse(file_bytes(folder / "manifest.json"));
-  for (const auto& entry : manifest.at("cases")) {
+  const auto all = manifest();
+  if (all.is_null()) return cases;
+  for (const auto& entry : all.at("cases")) {
     if (entry.at("kind") != kind) continue;
     Case one{entry.at("file"), folder / entry.at("file").get<std::string>(), entry};
     if (const auto reason = skip_reason(kind, one.name); !reason.empty()) {
@@ -96,11 +120,8 @@ inline std::vector<Case> cases_of(const std::string& kind) {
       FAIL_CHECK("damaged test data: " << one.file);
       continue;
     }
-    if (entry.contains("rename_to")) {
-      const auto copy = std::filesystem::temp_directory_path() / entry.at("rename_to").get<std::string>();
-      std::filesystem::copy_file(one.file, copy, std::filesystem::copy_options::overwrite_existing);
-      one.file = copy;
-    }
+    if (entry.contains("rename_to") && entry.at("rename_to").is_string())
+      one.file = renamed_copy(one.file, entry.at("rename_to").get<std::string>());
     cases.push_back(std::move(one));
   }
   return cases;
@@ -128,10 +149,18 @@ inline bool mentions(std::string message, std::string word, const std::filesyste
 
 /// What every refusal or warning owes: one line that names the file and says what the manifest asks for.
 inline void check_message(const Case& one, const std::string& message) {
+  CAPTURE(message);
   CHECK(message.find('\n') == std::string::npos);
   CHECK(message.find(one.file.filename().string()) != std::string::npos);
-  if (one.allows("ok")) return;
   for (const auto& word : one.entry.at("message_has")) CHECK(mentions(message, word.get<std::string>(), one.file));
+}
+
+/// The outcome of a run ("ok", "warn", "error") is one of those allowed, and what it says is right.
+inline void check_outcome(const Case& one, const std::string& outcome, const std::string& message) {
+  CAPTURE(outcome);
+  CAPTURE(message);
+  CHECK(one.allows(outcome));
+  if (outcome != "ok") check_message(one, message);
 }
 
 }  // namespace test_support

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,6 +39,11 @@ class TempFolder {
  private:
   std::filesystem::path path_;
 };
+
+inline std::string bytes_of(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
 
 /// Frame number n has n bright columns of 4 pixels at the left, and a red, a green and a blue patch below.
 inline std::vector<clipbert::data::Frame> counted_frames(int count, int width = 96, int height = 64) {

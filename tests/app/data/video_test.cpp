@@ -2,23 +2,24 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <cmath>
 #include <cstdio>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "app/data/support.hpp"
 #include "config/errors.hpp"
+#include "data/clips.hpp"
 #include "data/video_writer.hpp"
 
 namespace data = clipbert::data;
 using clipbert::content_error;
+using test_support::bytes_of;
 using test_support::count_of;
 using test_support::counted_frames;
 using test_support::has;
@@ -39,9 +40,42 @@ int distance(const std::array<int, 3>& a, const std::array<int, 3>& b) {
   return worst;
 }
 
-std::string bytes_of(const std::filesystem::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
+/// An animation of one colour a picture, by its number in the palette (red, green, blue, white), each shown for 0.2 s.
+std::string gif(int width, int height, const std::vector<int>& colours) {
+  const auto word = [](int value) {
+    return std::string{static_cast<char>(value & 255), static_cast<char>(value >> 8)};
+  };
+  std::string file = "GIF89a" + word(width) + word(height) + std::string("\xF1\0\0", 3) +
+                     std::string("\xC8\x28\x28\x28\xC8\x28\x28\x28\xC8\xFF\xFF\xFF", 12);
+  for (const int colour : colours) {
+    file += std::string("\x21\xF9\x04\0\x14\0\0\0", 8) + "," + word(0) + word(0) + word(width) + word(height) +
+            std::string("\0\2", 2);
+    std::string packed;  // codes of three bits; clearing the table before every two pixels keeps them so
+    int bits = 0, held = 0;
+    const auto code = [&](int value) {
+      bits |= value << held;
+      for (held += 3; held >= 8; held -= 8, bits >>= 8) packed += static_cast<char>(bits & 255);
+    };
+    for (int i = 0; i < width * height; ++i) {
+      if (i % 2 == 0) code(4);
+      code(colour);
+    }
+    code(5);
+    packed += static_cast<char>(bits);
+    for (std::size_t at = 0; at < packed.size(); at += 255) {
+      const std::string block = packed.substr(at, 255);
+      file += static_cast<char>(block.size()) + block;
+    }
+    file += '\0';
+  }
+  return file + ";";
+}
+
+std::string from_hex(const std::string& hex) {
+  std::string bytes;
+  for (std::size_t i = 0; i + 1 < hex.size(); i += 2)
+    bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
+  return bytes;
 }
 
 /// What `action` writes to stderr.
@@ -97,6 +131,66 @@ TEST_SUITE("data/video") {
       }
       CHECK(has(message_of<content_error>([&] { (void)video.frame(20); }), "frame 20"));
     }
+  }
+
+  TEST_CASE("of groups of pictures only the needed ones are decoded, and their frames keep their bytes") {
+    const TempFolder folder;
+    for (const char* container : {"mp4", "matroska"}) {
+      for (const int key_interval : {1, 5, 100}) {
+        for (const int b_frames : {0, 3}) {
+          CAPTURE(container);
+          CAPTURE(key_interval);
+          CAPTURE(b_frames);
+          const auto file = folder.path() / "clip";
+          data::H264Options options;
+          options.container = container, options.key_interval = key_interval, options.b_frames = b_frames;
+          data::write_h264(file, counted_frames(23), options);
+          const data::DecodedVideo all = data::decode_all(file);
+          for (const std::size_t keep : {std::size_t{0}, std::size_t{1} << 20}) {
+            data::Video video(file, {.keep_bytes = keep});
+            CHECK(video.info().pts == all.info.pts);
+            CHECK(video.info().average_fps == all.info.average_fps);
+            for (std::size_t i = 23; i-- > 0;) CHECK(video.frame(i).rgb == all.frames[i].rgb);
+            const auto some = video.frames(std::vector<std::size_t>{2, 22, 9, 2});
+            CHECK((some[0].rgb == all.frames[2].rgb && some[1].rgb == all.frames[22].rgb));
+            CHECK((some[2].rgb == all.frames[9].rgb && some[3].rgb == all.frames[2].rgb));
+          }
+        }
+      }
+    }
+  }
+
+  TEST_CASE("a stream that turns out to be damaged is scanned, and what is picked is picked again") {
+    const TempFolder folder;
+    data::H264Options options;
+    options.key_interval = 100;
+    data::write_h264(folder.path() / "whole.mp4", counted_frames(20), options);
+    const std::string whole = bytes_of(folder.path() / "whole.mp4");
+    std::size_t again = 0, compared = 0;
+    for (std::size_t seed = 0; seed < 40; ++seed) {
+      std::string hurt = whole;
+      for (std::size_t i = 0; i < 4; ++i)
+        hurt[whole.size() / 4 + (seed * 7919 + i * 104729) % (whole.size() / 2)] ^= 0x5A;
+      const auto file = folder.write("hurt.mp4", hurt);
+      std::size_t calls = 0;
+      std::vector<data::Frame> picked;
+      const auto choose = [&](const data::VideoInfo& info) {
+        ++calls;
+        return std::vector<std::size_t>{info.frames() - 1, info.frames() / 2};
+      };
+      const std::string message = message_of<content_error>([&] { picked = data::Video(file).pick(choose); });
+      const std::string scanned = message_of<content_error>([&] {
+        const data::DecodedVideo all = data::decode_all(file);
+        if (picked.size() != 2) return;
+        ++compared;
+        CHECK(picked[0].rgb == all.frames.back().rgb);
+        CHECK(picked[1].rgb == all.frames[all.frames.size() / 2].rgb);
+      });
+      CHECK(message == scanned);
+      again += calls == 2 ? 1 : 0;
+    }
+    CHECK(compared > 10);
+    CHECK(again > 0);
   }
 
   TEST_CASE("B76 every turn and mirror of the display matrix comes out upright") {
@@ -258,12 +352,21 @@ TEST_SUITE("data/video") {
       data::write_h264(files.back(), counted_frames(6 + i));
       alone.push_back(data::decode_all(files.back()).frames);
     }
-    for (const bool one_file : {true, false}) {
+    for (const int way : {0, 1, 2, 3}) {
+      const bool one_file = way % 2 == 0, linear = way < 2;
       std::vector<std::vector<data::Frame>> together(8);
       {
         std::vector<std::jthread> threads;
         for (std::size_t i = 0; i < 8; ++i) {
-          threads.emplace_back([&, i] { together[i] = data::decode_all(files[one_file ? 0 : i]).frames; });
+          threads.emplace_back([&, i] {
+            const auto& file = files[one_file ? 0 : i];
+            if (linear) {
+              together[i] = data::decode_all(file).frames;
+              return;
+            }
+            data::Video video(file);
+            for (std::size_t f = 0; f < video.info().frames(); ++f) together[i].push_back(video.frame(f));
+          });
         }
       }
       for (std::size_t i = 0; i < 8; ++i) {
@@ -335,16 +438,85 @@ TEST_SUITE("data/video") {
     CHECK(!cut.complaint.empty());
   }
 
-  TEST_CASE("a still picture and an animation are read like videos") {
+  TEST_CASE("a still picture is a video of one frame, whatever its name says") {
     const TempFolder folder;
-    const std::string pgm =
+    const std::string ppm =
         "P6\n3 2\n255\n" + std::string("\xC8\x28\x28\x28\xC8\x28\x28\x28\xC8\x80\x80\x80\xEB\xEB\xEB\x10\x10\x10", 18);
-    const auto file = folder.write("picture.mp4", pgm);  // the name says nothing
-    const data::DecodedVideo picture = data::decode_all(file);
-    REQUIRE(picture.frames.size() == 1);
-    CHECK((picture.info.width == 3 && picture.info.height == 2));
-    CHECK(distance(pixel(picture.frames[0], 0, 0), {200, 40, 40}) == 0);
-    CHECK(distance(pixel(picture.frames[0], 2, 1), {16, 16, 16}) == 0);
+    const std::string png = from_hex(
+        "89504e470d0a1a0a0000000d49484452000000060000000408020000002266d9140000001949444154789c633ca1a1c10006090b203403"
+        "0b"
+        "0306204e0800955002265b96a3590000000049454e44ae426082");
+    const std::string jpeg = from_hex(
+        "ffd8fffe00104c61766336322e32382e31303200ffdb004300080202020202020202020202030303030303030303030303030303"
+        "0304040403030303030303040404040404040404040404040505050606050507070708080affc4004c0001010000000000000000"
+        "00000000000000060101010000000000000000000000000000050710010000000000000000000000000000000011010000000000"
+        "0000000000000000000000ffc00011080010001003012200021100031100ffda000c03010002110311003f0097001a9effd9");
+    const struct {
+      std::string bytes;
+      int width, height;
+      std::array<int, 3> corner;
+    } pictures[] = {{ppm, 3, 2, {200, 40, 40}}, {png, 6, 4, {200, 40, 40}}, {jpeg, 16, 16, {200, 40, 40}}};
+    for (const auto& one : pictures) {
+      const auto file = folder.write("picture.mp4", one.bytes);
+      data::Video picture(file);
+      CAPTURE(picture.info().codec);
+      CHECK(picture.info().frames() == 1);
+      CHECK((picture.info().width == one.width && picture.info().height == one.height));
+      CHECK(distance(pixel(picture.frame(0), 0, 0), one.corner) <= 3);
+      CHECK(data::decode_all(file).frames.size() == 1);
+      data::Random random{1};
+      data::ClipOptions clips;
+      clips.n_clips = 4, clips.num_frm = 2;
+      CHECK(data::pick_clips(picture.info(), clips, random) == std::vector<std::size_t>(8, 0));
+    }
+  }
+
+  TEST_CASE("an animated GIF is a video") {
+    const TempFolder folder;
+    const auto file = folder.write("animation.gif", gif(6, 4, {0, 1, 2, 3, 2}));
+    const data::DecodedVideo video = data::decode_all(file);
+    REQUIRE(video.frames.size() == 5);
+    const std::array<int, 3> colours[] = {{200, 40, 40}, {40, 200, 40}, {40, 40, 200}, {255, 255, 255}};
+    for (std::size_t i = 0; i < 5; ++i) {
+      CHECK(pixel(video.frames[i], 5, 3) == colours[i == 4 ? 2 : i]);
+      CHECK(video.frames[i].seconds == doctest::Approx(0.2 * static_cast<double>(i)));
+    }
+    CHECK(data::Video(file).frame(3).rgb == video.frames[3].rgb);
+    const auto cut = folder.write("cut.gif", bytes_of(file).substr(0, bytes_of(file).size() / 2));
+    CHECK(data::decode_all(cut).frames.size() >= 1);
+  }
+
+  TEST_CASE("a picture, a stream or a name that asks for too much is refused in one line") {
+    const TempFolder folder;
+    const auto refused = [&](const data::VideoSource& source, const char* reason,
+                             const data::VideoOptions& options = {}) {
+      for (const std::string& message : {message_of<content_error>([&] { (void)data::decode_all(source, options); }),
+                                         message_of<content_error>([&] { (void)data::Video(source, options); })}) {
+        CAPTURE(message);
+        CHECK(has(message, source.name()));
+        CHECK(has(message, reason));
+        CHECK_FALSE(has(message, "\n"));
+      }
+    };
+    std::string wide = gif(6, 4, {0, 1});
+    wide.replace(6, 4, "\xFF\xFF\xFF\xFF");
+    refused(folder.write("wide.gif", wide), "");
+    std::string png = from_hex("89504e470d0a1a0a0000000d494844520000ea600000ea600802000000");
+    refused(folder.write("wide.png", png + std::string(200, '\0')), "");
+    REQUIRE(::mkfifo((folder.path() / "pipe.mp4").c_str(), 0600) == 0);
+    refused(folder.path() / "pipe.mp4", "not a regular file");
+    refused("/dev/zero", "not a regular file");
+    data::write_h264(folder.path() / "clip.mp4", counted_frames(20));
+    data::VideoOptions hurried;
+    hurried.seconds = hurried.seconds_per_megabyte = 0;
+    refused(folder.path() / "clip.mp4", "processor time", hurried);
+    std::string endless = gif(2, 2, {0});
+    endless.pop_back();
+    const std::string picture = endless.substr(25);
+    for (int i = 0; i < 20000; ++i) endless += picture;  // no end mark
+    const data::VideoInfo info = data::probe(folder.write("endless.gif", endless));
+    CHECK(info.frames() == 20001);
+    CHECK(data::Video(folder.path() / "endless.gif", {.keep_bytes = 1000}).frame(15000).rgb.size() == 12);
   }
 
   TEST_CASE("a stop flag ends a decode at once") {

@@ -2,15 +2,17 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
-#include "app/cases/data/manifest.hpp"
+#include "app/cases/manifest.hpp"
 #include "config/errors.hpp"
 #include "data/utf8.hpp"
 
 namespace data = clipbert::data;
-using cases::json;
+using nlohmann::json;
+using test_support::Case;
 
 namespace {
 
@@ -55,10 +57,10 @@ void check_records(const data::CaptionFile& file, const json& expected) {
   CHECK(clips == expected["clip_names"]);
 }
 
-void check_clips(const data::CaptionFile& file, const cases::Case& one) {
+void check_clips(const data::CaptionFile& file, const Case& one) {
   const json& expected = one.expected();
   if (expected["img_root"].is_null()) return;
-  const data::ClipFolder folder(one.folder / expected["img_root"].get<std::string>());
+  const data::ClipFolder folder(test_support::cases_folder() / expected["img_root"].get<std::string>());
   const data::ClipCheck check = data::check_clips(file.records, folder, 2);
   CHECK(sorted(check.playable) == sorted(expected["playable"]));
   CHECK(sorted(names_of(check.undecodable)) == sorted(expected["undecodable"]));
@@ -73,22 +75,23 @@ void check_clips(const data::CaptionFile& file, const cases::Case& one) {
 
 TEST_SUITE("cases/jsonl") {
   TEST_CASE("each caption file of the manifest is read as it says") {
-    cases::for_each("jsonl", [](const cases::Case& one) {
+    for (const Case& one : test_support::cases_of("jsonl")) {
+      CAPTURE(one.name);
       try {
         const data::CaptionFile file = data::read_captions(one.file);
         const bool bad = !file.bad_lines.empty(), warned = !file.warned_lines.empty();
-        cases::check_outcome(one,
-                             bad      ? "error"
-                             : warned ? "warn"
-                                      : "ok",
-                             bad ? file.bad_report() : file.warning_report());
+        test_support::check_outcome(one,
+                                    bad      ? "error"
+                                    : warned ? "warn"
+                                             : "ok",
+                                    bad ? file.bad_report() : file.warning_report());
         check_records(file, one.expected());
         check_clips(file, one);
       } catch (const clipbert::content_error& error) {
-        cases::check_outcome(one, "error", error.what());
+        test_support::check_outcome(one, "error", error.what());
         CHECK(one.expected()["records"] == 0);
         CHECK(one.expected()["bad_lines"].empty());
       }
-    });
+    }
   }
 }

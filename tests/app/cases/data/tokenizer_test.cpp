@@ -7,35 +7,39 @@
 #include <string>
 #include <vector>
 
-#include "app/cases/data/manifest.hpp"
+#include "app/cases/manifest.hpp"
 #include "config/errors.hpp"
 
 namespace data = clipbert::data;
-using cases::json;
+using nlohmann::json;
+using test_support::Case;
 
 TEST_SUITE("cases/vocab") {
   TEST_CASE("each vocabulary of the manifest gives the ids that it says") {
-    cases::for_each("vocab", [](const cases::Case& one) {
+    for (const Case& one : test_support::cases_of("vocab")) {
+      CAPTURE(one.name);
       try {
         const data::Vocabulary vocabulary(one.file);
         const auto& warnings = vocabulary.warnings();
-        cases::check_outcome(one, warnings.empty() ? "ok" : "warn", warnings.empty() ? "" : warnings.front());
+        test_support::check_outcome(one, warnings.empty() ? "ok" : "warn", warnings.empty() ? "" : warnings.front());
         CHECK(vocabulary.size() == one.expected()["size"].get<std::int64_t>());
         for (const auto& [token, id] : one.expected()["ids"].items()) {
           CAPTURE(token);
           CHECK(vocabulary.id(token) == id.get<std::int64_t>());
         }
       } catch (const clipbert::content_error& error) {
-        cases::check_outcome(one, "error", error.what());
+        test_support::check_outcome(one, "error", error.what());
       }
-    });
+    }
   }
 }
 
 TEST_SUITE("cases/tokenizer") {
   TEST_CASE("B90 each text of the manifest's tokenizer cases becomes the reference's ids") {
-    cases::for_each("tokenizer", [](const cases::Case& one) {
-      const data::Tokenizer tokenizer{data::Vocabulary(one.folder / one.expected()["vocab"].get<std::string>())};
+    for (const Case& one : test_support::cases_of("tokenizer")) {
+      CAPTURE(one.name);
+      const auto vocabulary = test_support::cases_folder() / one.expected()["vocab"].get<std::string>();
+      const data::Tokenizer tokenizer{data::Vocabulary(vocabulary)};
       std::ifstream in(one.file);
       std::string line;
       std::int64_t count = 0;
@@ -47,6 +51,6 @@ TEST_SUITE("cases/tokenizer") {
         ++count;
       }
       CHECK(count == one.expected()["cases"].get<std::int64_t>());
-    });
+    }
   }
 }
