@@ -47,11 +47,11 @@ std::string error_text(int code) {
 
 LogScope::LogScope(LogCapture& capture) : previous_(current_capture) {
   // libav's settings are one per process. Its log would go to stderr; ours routes by thread. A small file can claim
-  // tables of any length: no single block above a gigabyte is made for it.
+  // tables and texts of any length: no block larger than the largest picture is made for it.
   static std::once_flag once;
   std::call_once(once, [] {
     av_log_set_callback(capture_log);
-    av_max_alloc(std::size_t{1} << 30);
+    av_max_alloc(std::size_t{288} << 20);
   });
   current_capture = &capture;
 }

@@ -10,6 +10,8 @@ Lmdb::Lmdb(const std::filesystem::path& folder) : folder_(folder), keys_(sound_l
   MDB_env* environment = nullptr;
   check(mdb_env_create(&environment), "making room");
   environment_.reset(environment);
+  // Else the size that its writer set aside is mapped: a terabyte is usual, and more than a limited process may have.
+  check(mdb_env_set_mapsize(environment, std::filesystem::file_size(folder / data_file)), "sizing");
   constexpr unsigned flags = MDB_RDONLY | MDB_NOLOCK | MDB_NOTLS;
   check(mdb_env_open(environment, folder.c_str(), flags, 0), "opening");
   MDB_txn* transaction = nullptr;

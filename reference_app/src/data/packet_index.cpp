@@ -158,7 +158,8 @@ std::optional<PacketIndex> PacketIndex::read(Decoder& decoder, std::size_t keep_
     if (index.groups.empty()) return std::nullopt;  // it does not begin with a key picture
     index.packets.push_back(
         {.pts = packet->pts, .shown = (packet->flags & AV_PKT_FLAG_DISCARD) == 0, .needed = kind.needed});
-    held += static_cast<std::size_t>(packet->size);
+    constexpr std::size_t around = 512;  // of libav's own records
+    held += around + static_cast<std::size_t>(packet->size);
     keep = keep && held <= keep_bytes;
     if (keep) {
       index.kept.push_back(std::move(packet));

@@ -96,9 +96,11 @@ VideoInfo scan(Decoder& decoder, Orientation& orientation, OnFrame on_frame) {
   return info;
 }
 
+/// What it takes to hold a picture.
 std::size_t picture_bytes(const AVFrame& frame) {
+  constexpr std::size_t around = 2048;  // of libav's own records, which outweigh a tiny picture
   const int bytes = av_image_get_buffer_size(static_cast<AVPixelFormat>(frame.format), frame.width, frame.height, 32);
-  return bytes > 0 ? static_cast<std::size_t>(bytes) : std::size_t{1} << 24;
+  return around + (bytes > 0 ? static_cast<std::size_t>(bytes) : std::size_t{1} << 24);
 }
 
 /// A plain stream by its packets.
