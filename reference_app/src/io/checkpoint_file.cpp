@@ -18,7 +18,8 @@ namespace clipbert::io {
 namespace {
 
 constexpr std::array<std::string_view, 3> wrappers{"model_state_dict", "state_dict", "model"};
-constexpr std::size_t most_visits = 1 << 22;  // a dict may stand in several places
+// one dict may stand in several places, and a small file so ask for names without end
+constexpr std::size_t most_visits = 1 << 22, most_tensors = 1 << 17, longest_name = 1000;
 
 [[noreturn]] void refuse(const std::filesystem::path& file, const std::string& what) {
   throw content_error(file.string() + ": " + what);
@@ -60,30 +61,33 @@ struct Found {
   std::size_t visits = 0;
 
   void walk(const Value& value, const std::string& name) {
-    if (++visits > most_visits) refuse(file, "holds the same dict or list again and again");
+    if (++visits > most_visits || tensors.size() > most_tensors)
+      refuse(file, "holds the same dict or list again and again");
     if (const auto* tensor = value.tensor()) tensors[name] = tensor;
     if (const auto* type = value.opaque()) passed_over.insert(*type);
     for (const auto& [key, inner] : value.entries()) {
       const auto* text = key.text();
       if (text == nullptr) continue;
-      if (text->size() > 1000 || !printable(*text))
+      if (name.size() + text->size() > longest_name || !printable(*text))
         refuse(file, "the name of a tensor or key is no name (too long, or control characters)");
       walk(inner, name.empty() ? *text : name + "." + *text);
     }
   }
 };
 
-bool holds_tensors(const Value& value, std::size_t level = 0) {
-  const auto entries = value.entries();
-  return level < 4 && std::ranges::any_of(entries, [&](const auto& entry) {
-           return entry.second.tensor() != nullptr || holds_tensors(entry.second, level + 1);
-         });
+bool holds_tensors(const Value& value, std::size_t& visits, std::size_t level = 0) {
+  for (const auto& [key, inner] : value.entries()) {
+    if (++visits > most_visits) return false;
+    if (inner.tensor() != nullptr || (level < 4 && holds_tensors(inner, visits, level + 1))) return true;
+  }
+  return false;
 }
 
 const Value* wrapped(const Value& value, std::string& under) {
   for (const auto& key : wrappers) {
     const auto* inner = value.find(key);
-    if (inner == nullptr || !holds_tensors(*inner)) continue;
+    std::size_t visits = 0;
+    if (inner == nullptr || !holds_tensors(*inner, visits)) continue;
     under += (under.empty() ? "" : ".") + std::string(key);
     return inner;
   }

@@ -507,6 +507,8 @@ Item Machine::stored(const Item& id) {
   const auto* named = std::get_if<Value>(&argument(parts, 2));
   const auto key =
       named != nullptr && named->as_int() ? std::to_string(*named->as_int()) : text_of(parts[2], "a storage's key");
+  if (key.size() > longest_global || std::ranges::any_of(key, [](unsigned char c) { return c < ' ' || c == 127; }))
+    fail("has a storage whose key is none");
   ref->dtype = type->known.dtype;
   ref->count = int_of(argument(parts, 4), "a storage's size");
   const std::uint64_t element = ref->dtype ? size_of(*ref->dtype) : 1;

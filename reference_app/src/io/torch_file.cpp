@@ -1,5 +1,6 @@
 #include "io/torch_file.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <fstream>
@@ -60,6 +61,8 @@ Value read_zip(const std::filesystem::path& path) {
     root = name.substr(0, name.size() - object.size());
   }
   if (root.empty()) refuse(file, "a zip archive, but not of PyTorch: it holds no data.pkl");
+  if (std::ranges::any_of(root, [](unsigned char c) { return c < ' ' || c == 127; }))
+    refuse(file, "the zip archive has a name with control characters");
   if (archive->sizes().contains(root + "/constants.pkl"))
     refuse(file,
            "a TorchScript program; save its weights in Python with torch.save(torch.jit.load('IN').state_dict(), "

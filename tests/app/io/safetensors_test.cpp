@@ -1,40 +1,23 @@
 #include "io/safetensors.hpp"
 
 #include <doctest/doctest.h>
-#include <unistd.h>
 
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <limits>
 
+#include "app/io/support.hpp"
 #include "config/errors.hpp"
 
 namespace fs = std::filesystem;
 using namespace clipbert::io;
+using Folder = test_support::IoFolder;
+using test_support::tensor_of;
 
 namespace {
-
-struct Folder {
-  fs::path path = fs::temp_directory_path() / ("clipbert_safetensors_test_" + std::to_string(::getpid()));
-  Folder() { fs::create_directories(path); }
-  ~Folder() { fs::remove_all(path); }
-};
-
-template <class T>
-Tensor tensor(DType dtype, std::vector<std::int64_t> shape, const std::vector<T>& values) {
-  Tensor t{dtype, std::move(shape), std::vector<std::byte>(values.size() * sizeof(T))};
-  if (!values.empty()) std::memcpy(t.bytes.data(), values.data(), t.bytes.size());
-  return t;
-}
-
-std::string content(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-}
 
 /// What reading a file with this header and so many data bytes says.
 std::string refusal(const std::string& header, std::size_t data, std::uint64_t length = 0) {
@@ -69,27 +52,28 @@ TEST_SUITE("io/safetensors") {
   TEST_CASE(
       "every element type, scalars, empty tensors and metadata survive a round trip, in the same bytes each time") {
     const Folder folder;
-    const Tensors tensors{{"w", tensor<float>(DType::f32, {2, 3}, {1, 2, 3, 4, 5, 6})},
-                          {"d", tensor<double>(DType::f64, {}, {0.1})},
-                          {"h", tensor<std::uint16_t>(DType::f16, {3}, {0x3c00, 0x7bff, 1})},
-                          {"b", tensor<std::uint16_t>(DType::bf16, {1, 1}, {0x3f80})},
-                          {"i", tensor<std::int64_t>(DType::i64, {2}, {-1, std::numeric_limits<std::int64_t>::max()})},
-                          {"i32", tensor<std::int32_t>(DType::i32, {1}, {-7})},
-                          {"i16", tensor<std::int16_t>(DType::i16, {1}, {-7})},
-                          {"i8", tensor<std::int8_t>(DType::i8, {1}, {-7})},
-                          {"u8", tensor<std::uint8_t>(DType::u8, {3}, {0, 128, 255})},
-                          {"flag", tensor<std::uint8_t>(DType::boolean, {2}, {0, 1})},
-                          {"empty", tensor<float>(DType::f32, {0, 5}, {})},
-                          {"name \"\xc3\xa9\"\n", tensor<std::uint8_t>(DType::u8, {1}, {9})}};
+    const Tensors tensors{
+        {"w", tensor_of<float>(DType::f32, {2, 3}, {1, 2, 3, 4, 5, 6})},
+        {"d", tensor_of<double>(DType::f64, {}, {0.1})},
+        {"h", tensor_of<std::uint16_t>(DType::f16, {3}, {0x3c00, 0x7bff, 1})},
+        {"b", tensor_of<std::uint16_t>(DType::bf16, {1, 1}, {0x3f80})},
+        {"i", tensor_of<std::int64_t>(DType::i64, {2}, {-1, std::numeric_limits<std::int64_t>::max()})},
+        {"i32", tensor_of<std::int32_t>(DType::i32, {1}, {-7})},
+        {"i16", tensor_of<std::int16_t>(DType::i16, {1}, {-7})},
+        {"i8", tensor_of<std::int8_t>(DType::i8, {1}, {-7})},
+        {"u8", tensor_of<std::uint8_t>(DType::u8, {3}, {0, 128, 255})},
+        {"flag", tensor_of<std::uint8_t>(DType::boolean, {2}, {0, 1})},
+        {"empty", tensor_of<float>(DType::f32, {0, 5}, {})},
+        {"name \"\xc3\xa9\"\n", tensor_of<std::uint8_t>(DType::u8, {1}, {9})}};
     const Metadata metadata{{"format", "pt"}, {"step", "7"}};
     write_safetensors(folder.path / "a", tensors, metadata);
     const auto read = read_safetensors(folder.path / "a");
     CHECK(read.tensors == tensors);
     CHECK(read.metadata == metadata);
     write_safetensors(folder.path / "b", read.tensors, read.metadata);
-    CHECK(content(folder.path / "a") == content(folder.path / "b"));
+    CHECK(test_support::content_of(folder.path / "a") == test_support::content_of(folder.path / "b"));
     std::uint64_t length = 0;
-    std::memcpy(&length, content(folder.path / "a").data(), sizeof(length));
+    std::memcpy(&length, test_support::content_of(folder.path / "a").data(), sizeof(length));
     CHECK(length % 8 == 0);
     write_safetensors(folder.path / "none", Tensors{});
     CHECK(read_safetensors(folder.path / "none").tensors.empty());
@@ -141,9 +125,9 @@ TEST_SUITE("io/safetensors") {
   TEST_CASE("a file cut at any byte is refused") {
     const Folder folder;
     const auto file = folder.path / "whole";
-    write_safetensors(file, Tensors{{"a", tensor<float>(DType::f32, {3}, {1, 2, 3})},
-                                    {"b", tensor<std::uint8_t>(DType::u8, {2}, {1, 2})}});
-    const auto whole = content(file);
+    write_safetensors(file, Tensors{{"a", tensor_of<float>(DType::f32, {3}, {1, 2, 3})},
+                                    {"b", tensor_of<std::uint8_t>(DType::u8, {2}, {1, 2})}});
+    const auto whole = test_support::content_of(file);
     for (std::size_t size = 0; size < whole.size(); ++size) {
       std::ofstream(folder.path / "cut", std::ios::binary) << whole.substr(0, size);
       CHECK_THROWS_AS(static_cast<void>(read_safetensors(folder.path / "cut")), clipbert::content_error);
@@ -152,13 +136,13 @@ TEST_SUITE("io/safetensors") {
 
   TEST_CASE("tensors with NaN or infinity are named, in every floating-point format") {
     const float nan = std::numeric_limits<float>::quiet_NaN();
-    const Tensors tensors{{"f32", tensor<float>(DType::f32, {2}, {1, nan})},
-                          {"f64", tensor<double>(DType::f64, {1}, {-std::numeric_limits<double>::infinity()})},
-                          {"f16", tensor<std::uint16_t>(DType::f16, {1}, {0xfc00})},
-                          {"bf16", tensor<std::uint16_t>(DType::bf16, {1}, {0x7fc0})},
-                          {"fine", tensor<float>(DType::f32, {1}, {std::numeric_limits<float>::max()})},
-                          {"fine16", tensor<std::uint16_t>(DType::f16, {1}, {0x7bff})},
-                          {"int", tensor<std::int32_t>(DType::i32, {1}, {-1})}};
+    const Tensors tensors{{"f32", tensor_of<float>(DType::f32, {2}, {1, nan})},
+                          {"f64", tensor_of<double>(DType::f64, {1}, {-std::numeric_limits<double>::infinity()})},
+                          {"f16", tensor_of<std::uint16_t>(DType::f16, {1}, {0xfc00})},
+                          {"bf16", tensor_of<std::uint16_t>(DType::bf16, {1}, {0x7fc0})},
+                          {"fine", tensor_of<float>(DType::f32, {1}, {std::numeric_limits<float>::max()})},
+                          {"fine16", tensor_of<std::uint16_t>(DType::f16, {1}, {0x7bff})},
+                          {"int", tensor_of<std::int32_t>(DType::i32, {1}, {-1})}};
     CHECK(nonfinite_tensors(tensors) == std::vector<std::string>{"bf16", "f16", "f32", "f64"});
   }
 }
