@@ -33,7 +33,8 @@ struct OpFacts {
   std::string name;
   cast::rule rule;
   bool in_place = false, composite = false;
-  int dtype_argument = -1;  ///< position of an optional output type
+  int dtype_argument = -1;   ///< position of an optional output type
+  int device_argument = -1;  ///< of a copy: where to
 };
 
 /// Cast weights of one outermost region.
@@ -98,11 +99,13 @@ class Region final : public c10::DebugInfoBase {
       return t.to(to);
     };
     at::Tensor out = weight ? cache->get(t, to, cached, make) : make();
-    if (options.log) {
-      options.log(op.name + ": " + std::string(amp::name(*to_amp(t.scalar_type()))) + " -> " +
-                  std::string(amp::name(*to_amp(to))) + (cached ? " (cached)" : ""));
-    }
+    tell(op, t, to, cached ? " (cached)" : "");
     return out;
+  }
+  void tell(const OpFacts& op, const at::Tensor& from, at::ScalarType to, const char* remark) const {
+    if (!options.log) return;
+    options.log(op.name + ": " + std::string(amp::name(*to_amp(from.scalar_type()))) + " -> " +
+                std::string(amp::name(*to_amp(to))) + remark);
   }
 
  private:
@@ -120,7 +123,9 @@ class Region final : public c10::DebugInfoBase {
     for (std::size_t i = 0; i < args.size(); ++i) {
       if (writes(i) && !(f.in_place && i == 0)) f.rule = cast::rule::free;  // out= says the type itself
       if (args[i].name() == "dtype") f.dtype_argument = static_cast<int>(i);
+      if (args[i].name() == "device" && name == "_to_copy") f.device_argument = static_cast<int>(i);
     }
+    if (f.device_argument >= 0) f.name = "cpu", f.rule = options.lists.find("cpu");
     return f;
   }
   std::mutex mutex_;
@@ -152,9 +157,25 @@ void each_tensor(c10::IValue& value, F&& f) {
   }
 }
 
+/// Gives a copy that leaves the region's device for the CPU, and keeps its type, the type that the lists have for
+/// "cpu".
+void cast_copy(const Region& region, const OpFacts& op, at::ArrayRef<c10::IValue> arguments) {
+  const at::Tensor& t = arguments[0].toTensor();
+  const c10::IValue& target = arguments[op.device_argument];
+  if (!region.eligible(t) || t.is_cpu() || target.isNone() || !target.toDevice().is_cpu()) return;
+  auto& type = const_cast<c10::IValue&>(arguments[op.dtype_argument]);  // the stack is this call's own
+  if (!type.isNone() && type.toScalarType() != t.scalar_type()) return;
+  const amp::dtype own = *to_amp(t.scalar_type());
+  const cast::decision d = cast::decide(op.rule, false, *to_amp(region.type), {&own, 1});
+  if (d.what != cast::decision::convert || d.to == own) return;
+  type = static_cast<std::int64_t>(to_torch(d.to));
+  region.tell(op, t, to_torch(d.to), "");
+}
+
 /// Casts the arguments on the stack as the region's lists say.
 /// throws  amp::error naming the operation if it is banned or its types do not fit together
 void cast_arguments(const Region& region, const OpFacts& op, at::ArrayRef<c10::IValue> arguments) {
+  if (op.device_argument >= 0) return cast_copy(region, op, arguments);
   std::vector<amp::dtype> types;
   for (const c10::IValue& value : arguments) {
     c10::IValue look = value;
@@ -256,6 +277,10 @@ std::optional<at::ScalarType> OpCast::type() noexcept {
   const Region* region = present();
   return region != nullptr && region->enabled ? std::optional(region->type) : std::nullopt;
 }
+std::optional<c10::DeviceType> OpCast::device() noexcept {
+  const Region* region = present();
+  return region != nullptr && region->enabled ? std::optional(region->device) : std::nullopt;
+}
 void OpCast::clear_cache() {
   if (const Region* region = present()) region->cache->clear();
 }
@@ -289,6 +314,7 @@ TORCH_API void set_autocast_cache_enabled(bool enabled);
 namespace amp_torch {
 namespace {
 thread_local std::optional<at::ScalarType> present_type;
+thread_local std::optional<c10::DeviceType> present_device;
 }  // namespace
 
 struct OpCast::State {
@@ -297,12 +323,14 @@ struct OpCast::State {
         was_enabled(at::autocast::is_autocast_enabled(on)),
         was_type(at::autocast::get_autocast_dtype(on)),
         was_caching(at::autocast::is_autocast_cache_enabled()),
-        outer(present_type) {
+        outer(present_type),
+        outer_device(present_device) {
     at::autocast::set_autocast_enabled(device, enabled);
     if (enabled) at::autocast::set_autocast_dtype(device, type);
     at::autocast::set_autocast_cache_enabled(cache);
     at::autocast::increment_nesting();
     present_type = enabled ? std::optional(type) : std::nullopt;
+    present_device = enabled ? std::optional(on) : std::nullopt;
   }
   ~State() {
     if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
@@ -310,6 +338,7 @@ struct OpCast::State {
     at::autocast::set_autocast_dtype(device, was_type);
     at::autocast::set_autocast_cache_enabled(was_caching);
     present_type = outer;
+    present_device = outer_device;
   }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
@@ -319,6 +348,7 @@ struct OpCast::State {
   at::ScalarType was_type;
   bool was_caching;
   std::optional<at::ScalarType> outer;
+  std::optional<c10::DeviceType> outer_device;
 };
 
 OpCast::OpCast() noexcept = default;
@@ -327,6 +357,7 @@ OpCast::OpCast(at::ScalarType type, c10::DeviceType device, bool enabled, op_cas
 OpCast::~OpCast() = default;
 
 std::optional<at::ScalarType> OpCast::type() noexcept { return present_type; }
+std::optional<c10::DeviceType> OpCast::device() noexcept { return present_device; }
 void OpCast::clear_cache() { at::autocast::clear_cache(); }
 std::int64_t OpCast::casts() noexcept { return 0; }
 bool OpCast::own_lists() noexcept { return false; }

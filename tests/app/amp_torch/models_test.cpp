@@ -121,6 +121,34 @@ TEST_SUITE("amp_torch/models") {
     CHECK((run<amp::O1.with_enabled(false)>(net).at("y").scalar_type() == at::kFloat));
     CHECK_FALSE(amp_torch::OpCast::type().has_value());
   }
+  TEST_CASE(
+      "C4 weights that a step writes are cast anew in the region that goes on, also after a forward without backward") {
+    if (!amp_torch::OpCast::own_lists()) return;
+    torch::nn::Linear fc(torch::nn::LinearOptions(1, 1).bias(false));
+    {
+      const torch::NoGradGuard guard;
+      fc->weight.zero_();
+    }
+    auto session = amp_torch::initialize<amp::O1_bf16>(*fc, amp::Sgd{.lr = 1.});
+    const auto region = amp_torch::forward_region<amp::O1_bf16>();
+    const auto x = torch::full({1, 1}, 1.5F);
+    const auto validate = [&] {
+      const torch::NoGradGuard guard;
+      return 2.F * fc(x).item<float>();
+    };
+    amp::scale_loss((2 * fc(x)).sum(), session, [](const at::Tensor& s) { s.backward(); });
+    CHECK(validate() == 0.F);  // fills the cache between backward and step
+    session.step();
+    CHECK(validate() == -9.F);
+    session.load(session.state());
+    session.zero_grad();
+    amp::scale_loss((-2 * fc(x)).sum(), session, [](const at::Tensor& s) { s.backward(); });
+    CHECK(validate() == -9.F);
+    session.step();
+    CHECK(validate() == 0.F);
+    session.assign_master("weight", std::vector<float>{1.F});
+    CHECK(validate() == 3.F);
+  }
   TEST_CASE("L7 the state of a cast model lists low tensors as fp32, bf16 too, and loads into a model of any level") {
     Net low, other, wide;
     (void)amp_torch::initialize<amp::O3_bf16>(low, amp::Sgd{});

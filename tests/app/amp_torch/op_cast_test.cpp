@@ -130,6 +130,28 @@ TEST_SUITE("amp_torch/op_cast") {
         has(message_of([] { static_cast<void>(ones({2}, f16) + ones({2}, bf16)); }), "add: fp16 and bf16 inputs meet"));
     CHECK(has(torch::mm(ones({2, 2}, f16), ones({2, 2})), bf16));
   }
+  TEST_CASE("C1 a copy that leaves the region's device for the CPU is fp32, unless it names another type") {
+    if (!own_lists()) return;
+    std::vector<std::string> lines;
+    amp_torch::op_cast_options o;
+    o.log = [&](std::string_view line) { lines.emplace_back(line); };
+    const auto meta = torch::ones({2}, torch::TensorOptions(bf16).device(torch::kMeta));
+    const OpCast region(bf16, torch::kMeta, true, o);
+    // Nothing can be copied out of a meta tensor: the copy is refused after its type was chosen.
+    CHECK_THROWS_AS(static_cast<void>(meta.cpu()), c10::Error);
+    CHECK(lines == std::vector<std::string>{"cpu: bf16 -> fp32"});
+    CHECK_THROWS_AS(static_cast<void>(meta.to(torch::TensorOptions(torch::kCPU).dtype(f16))), c10::Error);
+    CHECK(has(meta.to(f16), f16));
+    CHECK(has(meta.clone(), bf16));
+    CHECK(lines.size() == 1);
+    o.lists.set("cpu", cast::rule::free);
+    const OpCast other(bf16, torch::kMeta, true, o);
+    CHECK_THROWS_AS(static_cast<void>(meta.cpu()), c10::Error);
+    CHECK(lines.size() == 1);
+    const OpCast here(bf16);
+    CHECK(has(ones({2}, bf16).to(torch::kCPU), bf16));
+    CHECK(has(ones({2}, bf16).to(torch::kCPU, bf16, false, true), bf16));
+  }
   TEST_CASE("C3 an output type that the caller names is kept, an unset one becomes fp32, norm's result is fp32") {
     if (!own_lists()) return;
     const OpCast region(f16);
@@ -308,6 +330,28 @@ TEST_SUITE("amp_torch/op_cast") {
               "no common low type"));
     const OpCast off(bf16, torch::kCPU, false);
     CHECK((low(ones({1}), std::vector<torch::Tensor>{}) == Types(f32, f32)));
+  }
+  TEST_CASE("C2 C6 functions of the user's own cast tensors of the region's device only, and never doubles") {
+    const auto types = [](const torch::Tensor& a, const torch::Tensor& b) {
+      return std::pair(a.scalar_type(), b.scalar_type());
+    };
+    using Types = std::pair<at::ScalarType, at::ScalarType>;
+    const auto meta = torch::ones({2}, torch::TensorOptions(f32).device(torch::kMeta));
+    const auto low = amp_torch::low_function(types), both = amp_torch::promote_function(types);
+    {
+      const OpCast region(bf16);
+      CHECK((OpCast::device() == torch::kCPU));
+      CHECK((low(ones({2}), meta) == Types(bf16, f32)));
+      CHECK((low(ones({2}, torch::kDouble), ones({2})) == Types(torch::kDouble, bf16)));
+      CHECK((both(ones({2}, bf16), meta) == Types(bf16, f32)));
+    }
+    CHECK_FALSE(OpCast::device().has_value());
+    if (!own_lists()) return;
+    const OpCast region(bf16, torch::kMeta);
+    CHECK((OpCast::device() == torch::kMeta));
+    CHECK((low(ones({2}), meta) == Types(f32, bf16)));
+    const OpCast off(bf16, torch::kMeta, false);
+    CHECK_FALSE(OpCast::device().has_value());
   }
   TEST_CASE("C6 each cast is told in a line, and whether it came from the cache") {
     if (!own_lists()) return;

@@ -2,8 +2,11 @@
 #include <torch/torch.h>
 
 #include <amp_torch/torch_optim.hpp>
+#include <cmath>
+#include <cstdint>
 #include <limits>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace {
@@ -91,6 +94,78 @@ TEST_SUITE("amp_torch/torch_optim") {
     amp::scale_loss(loss_of(*net, 0), session, [](const at::Tensor& scaled) { scaled.backward(); },
                     {.delay_unscale = true});
     CHECK_THROWS_AS(session.step(), amp::error);
+  }
+  TEST_CASE("S9 several scopes before a step give the step of their sum, with masters and without") {
+    const auto stepped = [](auto level, const torch::Tensor& loss_factors, bool clip) {
+      constexpr amp::OptLevel L = decltype(level)::value;
+      struct One : torch::nn::Module {
+        torch::Tensor w = register_parameter("w", torch::zeros({2}));
+      } net;
+      torch::optim::SGD sgd(net.parameters(), 1.);
+      auto session = amp_torch::initialize<L>(
+          net, sgd, amp_torch::init_options<amp::DynamicScale>{.scale = {.init = 64.F, .window = 1}});
+      for (std::int64_t i = 0; i < loss_factors.numel(); ++i) {  // the scale doubles after each
+        amp::scale_loss((net.w.sum() * loss_factors[i].item<float>()).to(at::kFloat), session,
+                        [](const at::Tensor& s) { s.backward(); });
+        if (clip && i == 1) amp::clip_grad_norm(session, std::sqrt(2.) / 2.);
+      }
+      session.step();
+      return net.w.to(at::kFloat)[0].template item<float>();
+    };
+    const auto check = [&]<amp::OptLevel L>() {
+      const std::integral_constant<amp::OptLevel, L> level;
+      CHECK(stepped(level, torch::tensor({1.F, 2.F, 4.F}), false) == -7.F);
+      CHECK(stepped(level, torch::tensor({1.F, 2.F, 0.F}), true) == doctest::Approx(-0.5).epsilon(1e-3));
+      CHECK(stepped(level, torch::tensor({1.F, 2.F, 4.F}), true) == doctest::Approx(-4.5).epsilon(1e-3));
+    };
+    check.operator()<amp::O0.with(amp::scaling::dynamic)>();
+    check.operator()<amp::O2>();
+    check.operator()<amp::O3.with(amp::scaling::dynamic)>();
+  }
+  TEST_CASE("S7 S8 gradients that a step used, or that an overflow spoiled, are in no later step of a master") {
+    struct One : torch::nn::Module {
+      torch::Tensor w = register_parameter("w", torch::zeros({2}));
+    } net;
+    torch::optim::SGD sgd(net.parameters(), 1.);
+    auto session =
+        amp_torch::initialize<amp::O2>(net, sgd, amp_torch::init_options<amp::DynamicScale>{.scale = {.init = 64.F}});
+    const auto scope = [&](float factor, amp::scale_options o = {}) {
+      amp::scale_loss((net.w.sum() * factor).to(at::kFloat), session, [](const at::Tensor& s) { s.backward(); }, o);
+    };
+    scope(1.F);
+    CHECK(session.step() == amp::Verdict::apply);
+    scope(std::numeric_limits<float>::infinity(), {.delay_overflow_check = true});
+    CHECK(session.loss_scale() == 64.F);
+    scope(1.F);
+    CHECK(session.loss_scale() == 32.F);
+    CHECK(session.overflow() == "w");
+    CHECK(session.step() == amp::Verdict::skip);
+    CHECK(net.w[0].item<float>() == -1.F);
+    scope(2.F, {.delay_unscale = true});
+    scope(2.F);
+    CHECK(session.step() == amp::Verdict::apply);
+    CHECK(net.w[0].item<float>() == -5.F);
+    CHECK_THROWS_AS(scope(1.F, {.optimizers = {1}}), amp::error);
+  }
+  TEST_CASE("S13 the overflow flag is combined over ranks, and options that mean nothing here are refused") {
+    const auto net = make_net();
+    torch::optim::SGD sgd(net->parameters(), 0.1);
+    using Options = amp_torch::init_options<amp::DynamicScale>;
+    CHECK_THROWS_AS(amp_torch::initialize<amp::O0>(*net, sgd, Options{.num_losses = 2}), amp::error);
+    CHECK_THROWS_AS(amp_torch::initialize<amp::O0>(*net, sgd, Options{.storage = {.masters = amp::masters::kahan}}),
+                    amp::error);
+    CHECK_THROWS_AS(amp_torch::initialize<amp::O0>(*net, sgd, Options{.storage = {.moments = amp::dtype::bf16}}),
+                    amp::error);
+    int calls = 0;
+    auto session = amp_torch::initialize<amp::O0>(
+        *net, sgd, Options{.scale = {.init = 64.F}, .any_reduce = [&](bool) { return ++calls == 1; }});
+    for (const auto verdict : {amp::Verdict::skip, amp::Verdict::apply}) {
+      amp::scale_loss(loss_of(*net, 0), session, [](const at::Tensor& scaled) { scaled.backward(); });
+      CHECK(session.step() == verdict);
+      session.zero_grad();
+    }
+    CHECK(calls == 2);
+    CHECK(session.loss_scale() == 32.F);
   }
   TEST_CASE("an optimizer over another model is refused") {
     const auto net = make_net(), other = make_net();

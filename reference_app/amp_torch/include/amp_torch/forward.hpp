@@ -29,6 +29,8 @@ struct forward_options {
   /// The type of the floating outputs at any level; none: fp32 at O2 and O3, as they come at O0 and O1.
   std::optional<at::ScalarType> cast_model_outputs = {};
   op_cast_options op_cast = {};  ///< of O1
+  /// The device that the region of O1 casts on; none: that of the model's first parameter, at each call.
+  std::optional<c10::DeviceType> device = {};
 };
 
 /// Calls a model's `forward` as the level wants it: at O2 and O3 every floating tensor among the arguments is cast to
@@ -51,7 +53,7 @@ class ModelForward {
                            options_.cast_model_outputs.value_or(at::kFloat));
     } else {
       const auto out = [&] {
-        const auto region = forward_region<L>(c10::DeviceType::CPU, options_.op_cast);
+        const auto region = forward_region<L>(options_.device.value_or(device()), options_.op_cast);
         return net_->forward(args...);
       }();
       return options_.cast_model_outputs ? cast_floating(out, *options_.cast_model_outputs) : out;
@@ -59,6 +61,11 @@ class ModelForward {
   }
 
  private:
+  [[nodiscard]] c10::DeviceType device() const {
+    const auto parameters = net_->parameters();
+    return parameters.empty() ? c10::DeviceType::CPU : parameters.front().device().type();
+  }
+
   Net* net_;
   forward_options options_;
 };

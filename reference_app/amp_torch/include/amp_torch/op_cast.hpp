@@ -43,6 +43,8 @@ class OpCast {
 
   /// The low type of the innermost region of this thread, or nothing where casting is off.
   [[nodiscard]] static std::optional<at::ScalarType> type() noexcept;
+  /// The device whose tensors that region casts.
+  [[nodiscard]] static std::optional<c10::DeviceType> device() noexcept;
   /// Drops the cast weights of the present region.
   static void clear_cache();
   /// Casts made in the present outermost region, those taken from the cache not counted.

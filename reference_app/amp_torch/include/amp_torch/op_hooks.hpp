@@ -20,9 +20,13 @@ template <class F, class... Args>
 auto call_with_rule(amp::cast::rule rule, const F& f, amp::where at, const Args&... args) {
   const auto low = OpCast::type();
   if (!low) return std::invoke(f, args...);
+  const auto device = OpCast::device();
+  const auto eligible = [&](const at::Tensor& t) {
+    return t.defined() && to_amp(t.scalar_type()).has_value() && t.device().type() == device;
+  };
   std::vector<amp::dtype> types;
   const auto collect = [&](const at::Tensor& t) {
-    if (t.defined() && to_amp(t.scalar_type())) types.push_back(*to_amp(t.scalar_type()));
+    if (eligible(t)) types.push_back(*to_amp(t.scalar_type()));
     return t;
   };
   (static_cast<void>(map_tensors(args, collect)), ...);
@@ -30,7 +34,7 @@ auto call_with_rule(amp::cast::rule rule, const F& f, amp::where at, const Args&
   amp::expects(d.what != amp::cast::decision::refuse, d.why, at);
   if (d.what == amp::cast::decision::keep) return std::invoke(f, args...);
   const auto convert = [&](const at::Tensor& t) {
-    return t.defined() && to_amp(t.scalar_type()) && t.scalar_type() != to_torch(d.to) ? t.to(to_torch(d.to)) : t;
+    return eligible(t) && t.scalar_type() != to_torch(d.to) ? t.to(to_torch(d.to)) : t;
   };
   return std::invoke(f, map_tensors(args, convert)...);
 }
@@ -41,8 +45,9 @@ template <class F>
 }  // namespace detail
 
 /// `f` with its floating arguments in the region's low type: `const auto blur = amp_torch::low_function(my_blur);`
-/// Outside of a region, and in a disabled one, it is `f`. Operators registered with LibTorch's dispatcher need no
-/// wrapper: name them in OpLists ("my_ops::blur").
+/// Tensors on another device than the region's pass unchanged, as doubles and integers do. Outside of a region, and in
+/// a disabled one, it is `f`. Operators registered with LibTorch's dispatcher need no wrapper: name them in OpLists
+/// ("my_ops::blur").
 template <class F>
 [[nodiscard]] auto low_function(F f, amp::where at = amp::where::here()) {
   return detail::with_rule(amp::cast::rule::low, std::move(f), at);

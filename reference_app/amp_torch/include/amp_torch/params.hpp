@@ -7,6 +7,7 @@
 #include <amp/optim/param_source.hpp>
 #include <amp/tensor/param.hpp>
 #include <amp_torch/dtype.hpp>
+#include <amp_torch/op_cast.hpp>
 #include <cstddef>
 #include <span>
 #include <string>
@@ -125,6 +126,7 @@ class TorchParams final : public amp::ParamSource {
   }
 
   [[nodiscard]] std::span<const amp::Param> refresh() override {
+    OpCast::clear_cache();  // what asks may write the weights, and no version counter tells
     for (std::size_t i = 0; i < tensors_.size(); ++i) refresh_grad(params_[i], tensors_[i].tensor);
     return params_;
   }

@@ -11,14 +11,18 @@
 
 #include <amp/loss_scaler.hpp>
 #include <amp/opt_level.hpp>
+#include <amp/optim/clip.hpp>
 #include <amp_torch/session.hpp>
 #include <cmath>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <mutex>
 #include <set>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace amp_torch {
@@ -94,14 +98,20 @@ class TorchOptimSession {
 
   /// The module is cast already.
   /// State that the optimizer has already moves to the masters, as fp32.
-  /// throws  amp::error if the optimizer is prepared already, or holds a tensor that is none of the module's parameters
+  /// throws  amp::error if the optimizer is prepared already, or holds a tensor that is none of the module's parameters,
+  ///         and for options that mean nothing here: several losses, other masters or moments than fp32
   TorchOptimSession(torch::nn::Module& module, torch::optim::Optimizer& optimizer, const init_options<Policy>& options,
                     amp::where at = amp::where::here())
       : prepared_(optimizer, at),
         optimizer_(&optimizer),
         scaler_(options.scale, at),
         max_consecutive_skips_(options.max_consecutive_skips),
-        log_(options.log) {
+        log_(options.log),
+        any_reduce_(options.any_reduce) {
+    amp::expects(options.num_losses == 1, "a session over torch::optim has one loss scale; num_losses must be 1", at);
+    amp::expects(options.storage.masters == amp::masters::fp32 && options.storage.moments == amp::dtype::fp32,
+                 "torch::optim steps fp32 masters and keeps its own moments; other storage needs amp::Adam or amp::Sgd",
+                 at);
     for (auto& group : optimizer.param_groups()) {
       for (at::Tensor& p : group.params()) adopt(module, p, at);
     }
@@ -119,38 +129,59 @@ class TorchOptimSession {
   [[nodiscard]] const std::string& overflow() const noexcept { return overflow_; }
 
   /// Steps the optimizer on the masters and rounds them into the model, or skips after an overflow.
+  /// Gradients of masters are released; those of fp32 parameters stay until zero_grad.
   /// throws  amp::error on gradients that are still scaled
   amp::Verdict step(amp::where at = amp::where::here()) {
     amp::expects(!scaled_, "step() on scaled gradients: end the accumulation with a scope without delay_unscale", at);
     const bool skips = skip_;
     skip_ = false;
-    if (skips) return amp::Verdict::skip;
-    const OpCast off(at::kFloat, c10::DeviceType::CPU, false);  // no step inside of a region casts
-    optimizer_->step();
+    if (!skips) {
+      const OpCast off(at::kFloat, c10::DeviceType::CPU, false);  // no step inside of a region casts
+      optimizer_->step();
+    }
     const c10::AutoGradMode no_grad(false);
     for (const Pair& p : pairs_) {
-      if (p.has_master()) p.param.copy_(p.master);
+      if (!p.has_master()) continue;
+      if (!skips) p.param.copy_(p.master);
+      p.master.mutable_grad().reset();
     }
-    return amp::Verdict::apply;
+    return skips ? amp::Verdict::skip : amp::Verdict::apply;
   }
   void zero_grad() {
     for (const Pair& p : pairs_) {
       p.param.mutable_grad().reset();
       p.master.mutable_grad().reset();
     }
+    drop_stash();
     scaled_ = false;
   }
 
-  // ---- the parts of scale_loss and clip_grad_norm; call those instead
-  // ------------------------------------------------
-  void begin_backward(const amp::scale_options& o, amp::where at) { static_cast<void>(loss_scale(o.loss_id, at)); }
+  // ---- the parts of scale_loss and clip_grad_norm; call those instead ----------------------------------------------
+  /// What the gradients hold so far is unscaled, or was used: it is put aside, so that the backward writes gradients of
+  /// one scale. Those of low parameters with masters lie in the masters' gradients already.
+  void begin_backward(const amp::scale_options& o, amp::where at) {
+    static_cast<void>(loss_scale(o.loss_id, at));
+    expect_known(o.optimizers, at);
+    if (scaled_) return;
+    drop_stash();
+    for (Pair& p : pairs_) {
+      if (!p.has_master()) p.stash = p.param.grad();
+      p.param.mutable_grad().reset();
+    }
+  }
   void end_backward(const amp::scale_options& o, amp::where at) {
+    OpCast::clear_cache();
     scaled_ = o.delay_unscale;
     if (scaled_) return;
-    overflow_.clear();
-    for (const Pair& p : pairs_) unscale(p);
+    if (!skip_) overflow_.clear();
+    bool overflow = false;
+    for (Pair& p : pairs_) overflow |= unscale(p);
+    if (any_reduce_) overflow = any_reduce_(overflow);
+    skip_ |= overflow && scaler_.skips();
+    late_ |= overflow;
+    if (o.delay_overflow_check) return;
     const float before = scaler_.scale();
-    skip_ = scaler_.update(!overflow_.empty()) == amp::Verdict::skip || skip_;
+    static_cast<void>(scaler_.update(std::exchange(late_, false)));
     if (log_ && scaler_.scale() != before) {
       log_("loss scale: " + std::to_string(before) + " -> " + std::to_string(scaler_.scale()));
     }
@@ -163,15 +194,16 @@ class TorchOptimSession {
   double clip_gradients(double max_norm, const amp::clip_options& o, amp::where at) {
     amp::expects(!scaled_, "clip_grad_norm on scaled gradients: end the accumulation first", at);
     amp::expects(max_norm > 0, "clip_grad_norm: max_norm must be positive", at);
+    expect_known(o.optimizers, at);
     double squares = 0;
     for (const Pair& p : pairs_) {
       if (p.master.grad().defined()) squares += std::pow(p.master.grad().norm().template item<double>(), 2);
     }
     const double norm = std::sqrt(squares);
     amp::expects(!o.error_if_nonfinite || std::isfinite(norm), "clip_grad_norm: the norm is not finite", at);
-    const double factor = std::min(1.0, max_norm / (norm + 1e-6));
+    const double factor = amp::clip_factor(norm, max_norm);
     for (const Pair& p : pairs_) {
-      if (p.master.grad().defined() && factor < 1) p.master.mutable_grad().mul_(factor);
+      if (p.master.grad().defined() && factor != 1) p.master.mutable_grad().mul_(factor);
     }
     return norm;
   }
@@ -180,6 +212,7 @@ class TorchOptimSession {
   struct Pair {
     std::string name;
     at::Tensor param, master;  ///< the same tensor where there is no master
+    at::Tensor stash;          ///< unscaled gradient of the scopes before, where there is no master
     [[nodiscard]] bool has_master() const { return !param.is_same(master); }
   };
 
@@ -190,7 +223,7 @@ class TorchOptimSession {
     }
     amp::expects(!name.empty(), "the optimizer holds a tensor that is none of the module's parameters", at);
     static_cast<void>(to_param(name, p, at));  // refuses what cannot be stepped
-    Pair pair{name, p, p};
+    Pair pair{name, p, p, {}};
     if (L.enabled && L.master_weights && p.scalar_type() != at::kFloat) {
       pair.master = p.detach().to(at::kFloat).requires_grad_(p.requires_grad());
       detail::move_state(*optimizer_, p, pair.master);
@@ -198,16 +231,29 @@ class TorchOptimSession {
     }
     pairs_.push_back(std::move(pair));
   }
-  void unscale(const Pair& p) {
-    const at::Tensor& grad = p.param.grad();
-    if (!grad.defined()) return;
-    if (overflow_.empty() && !at::isfinite(grad).all().template item<bool>()) overflow_ = p.name;
+  /// Adds the gradient of this scope, unscaled, to those before; true if it is not finite.
+  bool unscale(Pair& p) {
     const c10::AutoGradMode no_grad(false);
-    if (p.has_master()) {
-      p.master.mutable_grad() = grad.to(at::kFloat).mul_(scaler_.inverse());
-    } else if (scaler_.scale() != 1.F) {
-      p.param.mutable_grad().mul_(scaler_.inverse());
+    const at::Tensor grad = p.param.grad();
+    at::Tensor& sum = p.master.mutable_grad();
+    const at::Tensor before = p.has_master() ? sum : std::exchange(p.stash, {});
+    if (!grad.defined()) {
+      sum = before;
+      return false;
     }
+    const bool overflow = !at::isfinite(grad).all().template item<bool>();
+    if (overflow && overflow_.empty()) overflow_ = p.name;
+    sum = p.has_master() ? grad.to(at::kFloat).mul_(scaler_.inverse()) : grad;
+    if (!p.has_master() && scaler_.scale() != 1.F) sum.mul_(scaler_.inverse());
+    if (before.defined()) sum.add_(before);
+    return overflow;
+  }
+  void drop_stash() {
+    for (Pair& p : pairs_) p.stash.reset();
+  }
+  static void expect_known(const std::vector<std::size_t>& optimizers, amp::where at) {
+    for (const std::size_t i : optimizers)
+      amp::expects(i == 0, "a session over torch::optim has one optimizer; its index must be 0", at);
   }
 
   detail::Prepared prepared_;
@@ -215,9 +261,11 @@ class TorchOptimSession {
   amp::LossScaler<Policy> scaler_;
   std::int64_t max_consecutive_skips_;
   std::function<void(std::string_view)> log_;
+  std::function<bool(bool)> any_reduce_;
   std::vector<Pair> pairs_;
   std::string overflow_;
   bool scaled_ = false, skip_ = false;
+  bool late_ = false;  ///< an overflow whose update of the scale was delayed
 };
 
 /// The same over an optimizer of LibTorch's own, which must outlive the session.
