@@ -1,5 +1,6 @@
 #include "data/decoder.hpp"
 
+#include <cstring>
 #include <ctime>
 #include <new>
 #include <vector>
@@ -35,6 +36,15 @@ int choose_stream(const AVFormatContext& input) {
     if (best >= 0) break;
   }
   return best;
+}
+
+/// A picture's room, zeroed: what a decoder leaves out of a damaged picture is the same each time.
+int zeroed_picture(AVCodecContext* codec, AVFrame* frame, int flags) {
+  const int code = avcodec_default_get_buffer2(codec, frame, flags);
+  for (const AVBufferRef* buffer : frame->buf) {
+    if (code >= 0 && buffer != nullptr) std::memset(buffer->data, 0, buffer->size);
+  }
+  return code;
 }
 
 }  // namespace
@@ -103,6 +113,7 @@ void Decoder::open_codec() {
   if (avcodec_parameters_to_context(codec_.get(), &parameters) < 0) throw fault("bad parameters for codec " + codec);
   codec_->thread_count = 1;  // damaged files give other frames with several
   codec_->max_pixels = most_pixels;
+  codec_->get_buffer2 = zeroed_picture;
   codec_->pkt_timebase = stream().time_base;
   if (const int code = avcodec_open2(codec_.get(), decoder, nullptr); code < 0) {
     throw fault("the decoder for codec " + codec + " does not open: " + av::error_text(code));
@@ -157,8 +168,8 @@ bool Decoder::receive(AVFrame& frame) {
   }
 }
 
-void Decoder::flush() {
-  avcodec_flush_buffers(codec_.get());
+void Decoder::restart() {
+  open_codec();
   drained_ = false;
 }
 

@@ -45,8 +45,8 @@ class Decoder {
   void send(const AVPacket* packet);
   /// A picture that is ready; false when the decoder wants more, or is at its end.
   bool receive(AVFrame& frame);
-  /// Forgets all packets, so that others may follow.
-  void flush();
+  /// Begins anew with a fresh decoder, so that any packets may follow and nothing of earlier ones can show.
+  void restart();
 
   [[nodiscard]] const AVStream& stream() const { return *input_->streams[index_]; }
   [[nodiscard]] const AVInputFormat& container() const { return *input_->iformat; }

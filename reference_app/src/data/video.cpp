@@ -142,7 +142,8 @@ class PlainStream {
     const av::FramePtr frame = av::make_frame();
     const auto take = [&] {
       while (decoder_->receive(*frame)) {
-        if (due.empty() || due.begin()->first != frame->pts) return false;
+        const bool sound = frame->decode_error_flags == 0 && (frame->flags & AV_FRAME_FLAG_CORRUPT) == 0;
+        if (!sound || due.empty() || due.begin()->first != frame->pts) return false;
         if (const auto found = wanted.find(due.begin()->second); found != wanted.end()) {
           if (!on_frame(found->second, *frame)) return false;
         }
@@ -150,7 +151,7 @@ class PlainStream {
       }
       return true;
     };
-    decoder_->flush();
+    decoder_->restart();
     // The decoder hands pictures out in order, so what is due is known before any packet is sent.
     for (std::size_t i = part.first; i < part.end; ++i) {
       if (index_.packets[i].shown && used(i, wanted)) due.emplace(index_.packets[i].pts, i);
