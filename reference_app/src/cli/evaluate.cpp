@@ -21,8 +21,8 @@ using Json = config::Json;
 
 constexpr auto replace_bad_utf8 = Json::error_handler_t::replace;
 
-void write(const fs::path& file, const auto& json, int indent = 2) {
-  io::write_atomically(file, json.dump(indent, ' ', false, replace_bad_utf8) + "\n");
+void write(const fs::path& file, const Json& json) {
+  io::write_atomically(file, json.dump(2, ' ', false, replace_bad_utf8) + "\n");
 }
 
 std::string metrics_table(const eval::Retrieval& r) {
@@ -73,21 +73,25 @@ namespace {
 /// throws  content_error if more than max_bad_videos cannot be read
 eval::GalleryFeatures encode_all(TrainedModel& trained, const std::shared_ptr<const data::VideoSet>& videos) {
   const auto& c = trained.settings.config;
-  expect_memory(scoring_clips(c), std::min(c.inference_batch_size, static_cast<std::int64_t>(videos->size())),
-                "the frames of a batch");
-  Gallery gallery(videos, decode_threads(c));
-  auto features = encode(trained, gallery);
-  for (const auto& video : features.unreadable) {
+  eval::GalleryFeatures features;
+  auto [unreadable, damaged] =
+      encode_videos(trained, videos, [&](std::int64_t video, const eval::VideoClips&, const at::Tensor& grid) {
+        features.add(videos->name(static_cast<std::size_t>(video)), grid);
+      });
+  for (const auto& video : unreadable) {
     std::cerr << "warning: " << video.name << " cannot be read and scores 0: " << video.reason << '\n';
   }
-  for (const auto& video : videos->damaged()) {
+  for (const auto& video : damaged) {
     std::cerr << "warning: " << video.clip << " is damaged, what can be read of it is used: " << video.reason << '\n';
   }
-  const auto bad = features.unreadable.size();
-  if (static_cast<double>(bad) <= c.max_bad_videos * static_cast<double>(videos->size())) return features;
-  throw content_error(std::to_string(bad) + " of " + std::to_string(videos->size()) +
-                      " videos cannot be read, more than max_bad_videos " + number(c.max_bad_videos) +
-                      "; the first is " + features.unreadable.front().name + ": " + features.unreadable.front().reason);
+  eval::expect_readable(unreadable, static_cast<std::int64_t>(videos->size()));
+  if (static_cast<double>(unreadable.size()) > c.max_bad_videos * static_cast<double>(videos->size())) {
+    throw content_error(std::to_string(unreadable.size()) + " of " + std::to_string(videos->size()) +
+                        " videos cannot be read, more than max_bad_videos " + number(c.max_bad_videos) +
+                        "; the first is " + unreadable.front().name + ": " + unreadable.front().reason);
+  }
+  features.set_unreadable(std::move(unreadable));
+  return features;
 }
 
 /// Writes the result files. -> their folder
@@ -95,7 +99,9 @@ fs::path write_results(const TrainedModel& trained, const config::Config& asked,
                        const Json& scores) {
   const fs::path folder = results_folder(trained);
   fs::create_directories(folder);
-  write(folder / "results.json", eval::results_json(matrix), -1);
+  io::AtomicFile results(folder / "results.json");
+  eval::write_results(matrix, [&](std::string_view piece) { results.write(piece); });
+  results.commit();
   write(folder / "scores.json", scores);
   const Json all = config::to_json(asked);
   Json raw = Json::object();
@@ -153,12 +159,12 @@ int eval(const Words& words) {
       "\nNeeded:\n"
       "  --output_dir D                  folder of the run\n"
       "  --inference_txt_db F            caption file, JSON lines\n"
-      "  --inference_img_db V            folder of the videos\n"
+      "  --inference_img_db V            folder of the videos, or an LMDB\n"
       "Often wanted:\n"
       "  --inference_model_step N|best   weights of that step [the newest]\n"
       "  --inference_n_clips K           clips of each video [as the run]\n"
       "  --score_agg_func lse|mean|max   how the scores of clips become one [as the run]\n"
-      "  --inference_batch_size N        videos encoded at a time [as the run]\n"
+      "  --n_workers N                   videos decoded ahead, a thread each [as the run]\n"
       "  --num_threads N                 threads, 0: all cores [as the run]\n"
       "Every other config key is a flag too (`clipbert train --help`); it wins over the run's value.\n"
       "Written: D/results_<stem of F>/step_<N>_<K>_<agg>/{results,scores,raw_args,merged_args}.json\n");

@@ -26,10 +26,11 @@ struct Command {
   int (*call)(const Words&);
 };
 
-constexpr std::array<Command, 8> commands{{
+constexpr std::array<Command, 9> commands{{
     {"train", "trains a video-text retrieval model, validates, checkpoints and logs", &train},
     {"eval", "scores every caption against every video with a trained model", &eval},
-    {"search", "ranks the videos of a folder for each query", &search},
+    {"search", "ranks the videos of a folder or an index for each query", &search},
+    {"index", "encodes the videos of a folder once, for later searches", &index},
     {"compare", "runs the same steps at several opt levels: time, memory by kind, loss", &compare},
     {"report", "writes a page of curves, validations and settings from a run's logs", &report},
     {"demo-data", "writes a small data set of real H.264 files with captions", &demo_data},

@@ -17,6 +17,7 @@ int run(const Words& words) noexcept;
 int train(const Words& words);
 int eval(const Words& words);
 int search(const Words& words);
+int index(const Words& words);
 int compare(const Words& words);
 int report(const Words& words);
 int demo_data(const Words& words);

@@ -23,9 +23,9 @@ struct Gallery::Ahead {
   std::deque<std::future<std::vector<float>>> waiting;
 };
 
-Gallery::Gallery(std::shared_ptr<const data::VideoSet> videos, int threads)
+Gallery::Gallery(std::shared_ptr<const data::VideoSet> videos, std::int64_t ahead)
     : videos_(std::move(videos)), ahead_(std::make_unique<Ahead>()) {
-  ahead_->window = static_cast<std::size_t>(std::max(1, threads));
+  ahead_->window = static_cast<std::size_t>(std::max<std::int64_t>(1, ahead));
 }
 Gallery::~Gallery() = default;
 
@@ -95,8 +95,7 @@ fs::path weights_file(const config::Config& c, const ModelChoice& choice, std::s
   }
   const train::ModelFiles files(*c.output_dir);
   const auto saved = files.steps();
-  if (saved.empty())
-    throw content_error(*c.output_dir + ": holds no weights (ckpt/model_step_N.safetensors); train first");
+  if (saved.empty()) throw content_error(*c.output_dir + ": holds no weights (ckpt/model_step_N.*); train first");
   std::int64_t wanted = choice.step.step;
   if (choice.step.best) wanted = files.best().value_or(saved.back());
   if (!choice.step.best && wanted < 0) wanted = saved.back();
@@ -132,13 +131,25 @@ amp_torch::OpCast scoring_region(const config::Config& c) {
   return *c.opt_level == "O1" ? amp_torch::OpCast(low_type(c)) : amp_torch::OpCast();
 }
 
-eval::GalleryFeatures encode(TrainedModel& trained, eval::GallerySource& gallery) {
-  const auto cast = scoring_region(trained.settings.config);
-  return eval::encode_gallery(*trained.model, gallery, trained.settings.config.inference_batch_size);
+std::int64_t videos_ahead(const config::Config& c) {
+  return std::clamp<std::int64_t>(c.inference_batch_size, 1, std::max(1, decode_threads(c)));
 }
 
-eval::ScoreMatrix score(TrainedModel& trained, const std::vector<std::string>& texts,
-                        const eval::GalleryFeatures& features) {
+Condition encode_videos(TrainedModel& trained, const std::shared_ptr<const data::VideoSet>& videos,
+                        const eval::TakeGrid& take) {
+  const auto& c = trained.settings.config;
+  const auto ahead = videos_ahead(c);
+  expect_memory(scoring_clips(c), std::min(ahead, static_cast<std::int64_t>(videos->size())),
+                "the frames of the videos that are decoded at a time");
+  Gallery gallery(videos, ahead);
+  const auto cast = scoring_region(c);
+  Condition condition;
+  condition.unreadable = eval::encode_each(*trained.model, gallery, take);
+  condition.damaged = videos->damaged();
+  return condition;
+}
+
+eval::ScoreMatrix score(TrainedModel& trained, const std::vector<std::string>& texts, const eval::Features& features) {
   const config::Config& c = trained.settings.config;
   const auto cast = scoring_region(c);
   return eval::score_all(*trained.model, tokenized(*trained.tokenizer, texts, c.max_txt_len), features,

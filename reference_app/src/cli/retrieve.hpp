@@ -17,7 +17,8 @@ namespace clipbert::cli {
 /// The videos of a set for scoring, decoded ahead by threads.
 class Gallery : public eval::GallerySource {
  public:
-  Gallery(std::shared_ptr<const data::VideoSet> videos, int threads);
+  /// ahead  videos that are decoded at a time, each by a thread of its own; at least one
+  Gallery(std::shared_ptr<const data::VideoSet> videos, std::int64_t ahead);
   ~Gallery() override;
 
   [[nodiscard]] std::int64_t size() const override;
@@ -64,9 +65,22 @@ struct ModelChoice {
 [[nodiscard]] TrainedModel open_model(config::Loaded loaded, std::span<const std::string> paths,
                                       const ModelChoice& choice);
 
-/// Encodes all videos, then scores all texts, in the precision of the model's level.
-[[nodiscard]] eval::GalleryFeatures encode(TrainedModel& trained, eval::GallerySource& gallery);
+/// How many videos are decoded ahead: what n_workers and inference_batch_size allow.
+[[nodiscard]] std::int64_t videos_ahead(const config::Config& config);
+
+/// What is wrong with the videos of a set.
+struct Condition {
+  std::vector<eval::Unreadable> unreadable;
+  std::vector<data::ClipNote> damaged;  ///< what can be read of them is used
+};
+
+/// Decodes and encodes each video of a set once, in the precision of the model's level, and hands it on at once.
+/// throws  usage_error if the frames cannot fit the machine
+Condition encode_videos(TrainedModel& trained, const std::shared_ptr<const data::VideoSet>& videos,
+                        const eval::TakeGrid& take);
+
+/// Scores all texts in the precision of the model's level.
 [[nodiscard]] eval::ScoreMatrix score(TrainedModel& trained, const std::vector<std::string>& texts,
-                                      const eval::GalleryFeatures& features);
+                                      const eval::Features& features);
 
 }  // namespace clipbert::cli

@@ -1,14 +1,16 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <iostream>
+#include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 
-#include "cli/evaluate.hpp"
 #include "cli/flags.hpp"
+#include "cli/index.hpp"
 #include "cli/page.hpp"
 #include "cli/picture.hpp"
+#include "cli/searching.hpp"
 #include "cli/table.hpp"
 #include "config/errors.hpp"
 #include "io/atomic_file.hpp"
@@ -20,84 +22,25 @@ namespace clipbert::cli {
 namespace {
 
 struct SearchFlags {
-  std::string output_dir, checkpoint, config, videos, html, step = "best";
+  ModelFlags model;
+  std::string videos, index, html;
   std::vector<std::string> queries;
-  std::int64_t top_k = 5, n_clips = 0, threads = -1;
+  std::int64_t top_k = 5;
   bool json = false;
 };
 
-TrainedModel open(const SearchFlags& flags) {
-  const bool of_run = !flags.output_dir.empty();
-  if (of_run == !flags.checkpoint.empty() || flags.checkpoint.empty() != flags.config.empty()) {
-    throw usage_error("search: give either --output_dir D, or --checkpoint F with --config C");
-  }
-  Words keys;
-  if (flags.n_clips > 0) keys.insert(keys.end(), {"--inference_n_clips", std::to_string(flags.n_clips)});
-  if (flags.threads >= 0) keys.insert(keys.end(), {"--num_threads", std::to_string(flags.threads)});
-  const std::vector<std::string> paths{"tokenizer_dir", "model_config"};
-  if (!of_run) {
-    if (!fs::exists(flags.checkpoint)) {
-      throw usage_error("search: checkpoint " + flags.checkpoint + " does not exist (" +
-                        fs::absolute(flags.checkpoint).string() + ")");
-    }
-    return open_model(config::load(flags.config, keys), paths, {.checkpoint = flags.checkpoint});
-  }
-  keys.insert(keys.end(), {"--inference_model_step", flags.step});
-  auto loaded = run_settings(flags.output_dir, keys);
-  const auto step = loaded.config.inference_model_step;
-  return open_model(std::move(loaded), paths, {.step = step});
-}
-
-/// What can be known before any work is checked before it.
-void check_places(const SearchFlags& flags) {
-  std::error_code error;
-  if (!fs::is_directory(flags.videos, error)) {
-    throw usage_error("search: videos " + flags.videos + " is no folder (" + fs::absolute(flags.videos).string() + ")");
-  }
-  if (flags.html.empty()) return;
-  const fs::path page = fs::absolute(flags.html);
-  if (fs::is_directory(page, error)) throw usage_error("search: html " + page.string() + " is a folder; name a file");
-  if (!fs::is_directory(page.parent_path(), error)) {
-    throw usage_error("search: html " + page.string() + " cannot be written: its folder is not there; make it first");
-  }
-}
-
-/// The files of a folder: those to open, and those that cannot be.
-struct Listing {
-  std::vector<std::string> names;
-  std::vector<eval::Unreadable> refused;
+/// The videos of a search, from a folder or from an index.
+struct Searched {
+  std::unique_ptr<const eval::Features> features;
+  Condition condition;
+  std::string folder;                                      ///< of the videos
+  std::function<std::string(std::int64_t video)> picture;  ///< JPEG of a video, empty where there is none
 };
 
-/// Every file of the folder but hidden ones; what is no video shows when it is opened.
-Listing files_in(const data::ClipFolder& folder) {
-  std::set<std::string> all;
-  for (const auto& entry : fs::directory_iterator(folder.folder())) {
-    std::error_code error;
-    const auto name = entry.path().filename().string();
-    if (!name.starts_with('.') && !entry.is_directory(error)) all.insert(name);
-  }
-  Listing list;
-  for (const auto& name : all) {
-    try {
-      const auto file = folder.find(name);
-      if (file && fs::path(file->name()).filename() == name)
-        list.names.push_back(name);
-      else
-        list.refused.push_back({name, "no regular file, or a link to nothing"});
-    } catch (const content_error& e) {
-      list.refused.push_back({name, e.what()});
-    }
-  }
-  if (!list.names.empty()) return list;
-  std::string reasons;
-  for (const auto& one : list.refused) reasons += "; " + one.name + ": " + one.reason;
-  throw content_error("search: " + folder.folder().string() + " holds no file that can be read" + reasons);
-}
-
-std::string thumbnail(const fs::path& file) {
+std::string thumbnail(const std::optional<data::VideoSource>& source) {
   constexpr int longest = 240;  // pixels
   try {
-    data::Video video(file);
+    data::Video video(source.value());
     const auto frame = video.frame(video.info().frames() / 2);
     return jpeg(frame.rgb, frame.width, frame.height, longest);
   } catch (const std::exception&) {
@@ -105,47 +48,68 @@ std::string thumbnail(const fs::path& file) {
   }
 }
 
-std::vector<Answer> ranked(const SearchFlags& flags, const eval::ScoreMatrix& matrix, std::size_t readable) {
-  const auto scores = matrix.scores.accessor<float, 2>();
+Searched from_folder(TrainedModel& trained, const std::string& place) {
+  const data::ClipFolder folder(place);
+  Listing files = videos_in(folder);
+  const auto asked = static_cast<std::int64_t>(files.names.size() + files.refused.size());
+  const auto videos = open_videos(trained, folder, std::move(files.names));
+  auto features = std::make_unique<eval::GalleryFeatures>();
+  Searched gallery{.features = nullptr,
+                  .condition = encode_videos(trained, videos,
+                                             [&](std::int64_t video, const eval::VideoClips&, const at::Tensor& grid) {
+                                               features->add(videos->name(static_cast<std::size_t>(video)), grid);
+                                             }),
+                  .folder = place,
+                  .picture = {}};
+  std::ranges::move(files.refused, std::back_inserter(gallery.condition.unreadable));
+  eval::expect_readable(gallery.condition.unreadable, asked);
+  report(gallery.condition);
+  gallery.picture = [folder, names = features->names()](std::int64_t video) {
+    return thumbnail(folder.find(names[static_cast<std::size_t>(video)]));
+  };
+  gallery.features = std::move(features);
+  return gallery;
+}
+
+Searched from_index(const TrainedModel& trained, std::unique_ptr<const eval::FeatureIndex> index,
+                   const std::string& file) {
+  expect_origin(*index, trained, file);
+  Searched gallery{.features = nullptr,
+                  .condition = {.unreadable = index->unreadable(), .damaged = {}},
+                  .folder = index->origin().folder,
+                  .picture = [&index = *index](std::int64_t video) { return index.picture(video); }};
+  for (const auto& video : index->damaged()) gallery.condition.damaged.push_back({video.name, video.reason});
+  gallery.features = std::move(index);
+  return gallery;
+}
+
+std::vector<Answer> ranked(const SearchFlags& flags, const eval::ScoreMatrix& matrix, const Searched& gallery) {
   std::vector<Answer> answers;
-  for (std::size_t q = 0; q < flags.queries.size(); ++q) {
-    Answer answer{.query = flags.queries[q], .hits = {}};
-    for (std::size_t v = 0; v < readable; ++v) {
-      answer.hits.push_back(
-          {.name = matrix.videos[v],
-           .path = (fs::path(flags.videos) / matrix.videos[v]).string(),
-           .score = static_cast<double>(scores[static_cast<std::int64_t>(q)][static_cast<std::int64_t>(v)]),
-           .thumbnail = {}});
+  std::map<std::int64_t, std::string> pictures;
+  for (const auto& best : eval::best_videos(matrix, flags.top_k)) {
+    Answer answer{.query = flags.queries[answers.size()], .hits = {}};
+    for (const auto& hit : best) {
+      if (!flags.html.empty() && !pictures.contains(hit.video)) pictures[hit.video] = gallery.picture(hit.video);
+      const auto& name = matrix.videos[static_cast<std::size_t>(hit.video)];
+      answer.hits.push_back({.name = name,
+                             .path = (fs::path(gallery.folder) / name).string(),
+                             .score = static_cast<double>(hit.score),
+                             .thumbnail = flags.html.empty() ? std::string() : pictures.at(hit.video)});
     }
-    std::ranges::stable_sort(answer.hits, std::greater<>(), &Hit::score);
-    answer.hits.resize(std::min(answer.hits.size(), static_cast<std::size_t>(flags.top_k)));
     answers.push_back(std::move(answer));
   }
   return answers;
 }
 
-void write_page(const SearchFlags& flags, std::vector<Answer> answers, const std::string& note) {
-  std::map<std::string, std::string> pictures;
-  for (auto& answer : answers) {
-    for (auto& hit : answer.hits) {
-      const auto [found, is_new] = pictures.try_emplace(hit.path);
-      if (is_new) found->second = thumbnail(hit.path);
-      hit.thumbnail = found->second;
-    }
-  }
-  io::write_atomically(flags.html, result_page(answers, note));
-  std::cerr << "page written to " << flags.html << '\n';
-}
-
-void print_json(const std::vector<Answer>& answers, const eval::GalleryFeatures& features,
-                const std::vector<data::ClipNote>& damaged) {
-  nlohmann::ordered_json out{{"videos", features.names.size()},
+void print_json(const std::vector<Answer>& answers, const Searched& gallery) {
+  nlohmann::ordered_json out{{"videos", gallery.features->names().size()},
                              {"unreadable", nlohmann::ordered_json::array()},
                              {"damaged", nlohmann::ordered_json::array()},
                              {"queries", nlohmann::ordered_json::array()}};
-  for (const auto& video : features.unreadable)
+  for (const auto& video : gallery.condition.unreadable)
     out["unreadable"].push_back({{"video", video.name}, {"reason", video.reason}});
-  for (const auto& video : damaged) out["damaged"].push_back({{"video", video.clip}, {"reason", video.reason}});
+  for (const auto& video : gallery.condition.damaged)
+    out["damaged"].push_back({{"video", video.clip}, {"reason", video.reason}});
   for (const auto& answer : answers) {
     nlohmann::ordered_json hits = nlohmann::ordered_json::array();
     for (std::size_t i = 0; i < answer.hits.size(); ++i) {
@@ -169,70 +133,64 @@ void print_table(const std::vector<Answer>& answers) {
   }
 }
 
-/// What a search knows of its videos.
-struct Found {
-  eval::GalleryFeatures features;
-  std::vector<data::ClipNote> damaged;
-};
+/// What can be known before any work is checked before it.
+void check_places(const SearchFlags& flags) {
+  if (flags.videos.empty() == flags.index.empty())
+    throw usage_error("search: give either --videos DIR, or --index FILE that `clipbert index` made");
+  if (!flags.videos.empty()) expect_folder(flags.videos, "search", "videos");
+  if (!flags.html.empty()) expect_place(flags.html, "search", "html");
+}
 
-/// Encodes the files of a folder and says which cannot be read or are damaged.
-Found encode_files(TrainedModel& trained, const data::ClipFolder& folder) {
-  Listing files = files_in(folder);
-  const auto& c = trained.settings.config;
-  const auto videos = std::make_shared<const data::VideoSet>(
-      std::move(files.names), folder,
-      data::VideoSetOptions{.clips = scoring_clips(c), .cache_bytes = 0, .max_bad_videos = 1.0});
-  expect_memory(scoring_clips(c), std::min(c.inference_batch_size, static_cast<std::int64_t>(videos->size())),
-                "the frames of a batch");
-  Gallery gallery(videos, decode_threads(c));
-  Found found{.features = encode(trained, gallery), .damaged = videos->damaged()};
-  std::ranges::move(files.refused, std::back_inserter(found.features.unreadable));
-  for (const auto& video : found.features.unreadable)
-    std::cerr << "skipped " << video.name << ": " << video.reason << '\n';
-  for (const auto& video : found.damaged)
-    std::cerr << "damaged " << video.clip << ": what can be read of it is searched (" << video.reason << ")\n";
-  return found;
+/// Model and videos; an index says how many clips its videos have.
+Searched open_gallery(SearchFlags& flags, std::optional<TrainedModel>& trained) {
+  std::unique_ptr<const eval::FeatureIndex> index;
+  if (!flags.index.empty()) {
+    if (!fs::exists(flags.index))
+      throw usage_error("search: index " + flags.index + " does not exist; make one with `clipbert index`");
+    index = std::make_unique<const eval::FeatureIndex>(flags.index);
+    const auto clips = index->origin().n_clips;
+    if (flags.model.n_clips > 0 && flags.model.n_clips != clips)
+      throw usage_error("search: inference_n_clips " + std::to_string(flags.model.n_clips) + ", but " + flags.index +
+                        " holds " + std::to_string(clips) + " clips of each video; leave the flag out");
+    flags.model.n_clips = clips;
+  }
+  trained = open_model(flags.model, "search");
+  if (const auto cut = cut_texts(*trained->tokenizer, flags.queries, trained->settings.config.max_txt_len);
+      !cut.empty())
+    std::cerr << "warning: " << cut << '\n';
+  return index ? from_index(*trained, std::move(index), flags.index) : from_folder(*trained, flags.videos);
 }
 
 }  // namespace
 
 int search(const Words& words) {
-  CLI::App app("Ranks the videos of a folder for each query, best first", "search");
+  CLI::App app("Ranks the videos of a folder, or of an index, for each query, best first", "search");
   SearchFlags flags;
   app.add_option("query", flags.queries, "what to look for, one or more texts")->required();
-  app.add_option("--output_dir", flags.output_dir, "folder of a run");
-  app.add_option("--inference_model_step", flags.step, "weights of that step of the run, or best")
-      ->capture_default_str();
-  app.add_option("--checkpoint", flags.checkpoint, "weights file (.safetensors), instead of a run");
-  app.add_option("--config", flags.config, "settings that the weights were trained with, for --checkpoint");
-  app.add_option("--videos", flags.videos, "folder of video files; folders inside it are not searched")->required();
+  flags.model.add_to(app);
+  app.add_option("--videos", flags.videos, "folder of video files, or an LMDB; folders inside it are not searched")
+      ->type_name("DIR");
+  app.add_option("--index", flags.index, "what `clipbert index` made of a folder, instead of it; far faster")
+      ->type_name("FILE");
   app.add_option("--top_k", flags.top_k, "count of videos shown for a query")
       ->check(whole_number(1))
-      ->capture_default_str();
-  app.add_option("--inference_n_clips", flags.n_clips, "clips of each video, 0: as the run")
-      ->check(whole_number(0))
-      ->capture_default_str();
-  app.add_option("--num_threads", flags.threads, "threads, 0: all cores, -1: as the run")
-      ->check(whole_number(-1))
       ->capture_default_str();
   app.add_flag("--json", flags.json, "print JSON");
   app.add_option("--html", flags.html, "write a page with thumbnails to this file")->type_name("FILE");
   if (!parse_flags(app, words)) return done;
   check_places(flags);
-  auto trained = open(flags);
-  if (const auto cut = cut_texts(*trained.tokenizer, flags.queries, trained.settings.config.max_txt_len); !cut.empty())
-    std::cerr << "warning: " << cut << '\n';
-  const auto [features, damaged] = encode_files(trained, data::ClipFolder(flags.videos));
-  const auto answers = ranked(flags, score(trained, flags.queries, features), features.names.size());
-
+  std::optional<TrainedModel> trained;
+  const Searched gallery = open_gallery(flags, trained);
+  const auto answers = ranked(flags, score(*trained, flags.queries, *gallery.features), gallery);
   if (flags.json)
-    print_json(answers, features, damaged);
+    print_json(answers, gallery);
   else
     print_table(answers);
   if (!flags.html.empty()) {
-    write_page(
-        flags, answers,
-        std::to_string(features.names.size()) + " videos of " + flags.videos + ", weights " + trained.file.string());
+    io::write_atomically(flags.html,
+                         result_page(answers, std::to_string(gallery.features->names().size()) + " videos of " +
+                                                  gallery.folder + ", weights " + trained->file.string()));
+    std::cerr << "page written to " << flags.html << '\n';
   }
   return done;
 }

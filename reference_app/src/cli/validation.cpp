@@ -93,8 +93,8 @@ Values Validation::pairs(model::ClipBert& model) const {
 Values Validation::run(model::ClipBert& model) const {
   const auto cast = scoring_region(config_);  // as eval and search do
   Values values = pairs(model);
-  Gallery gallery({set_, &set_->videos()}, std::max(1, decode_threads(config_)));
-  const auto features = eval::encode_gallery(model, gallery, config_.inference_batch_size);
+  Gallery gallery({set_, &set_->videos()}, videos_ahead(config_));
+  const auto features = eval::encode_gallery(model, gallery);
   const auto matrix =
       eval::score_all(model, tokenized(*tokenizer_, texts_of(captions_), config_.max_txt_len), features,
                       {.aggregation = config_.score_agg_func, .pairs = config_.eval_retrieval_batch_size});

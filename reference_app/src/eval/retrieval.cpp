@@ -3,6 +3,7 @@
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <map>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -15,127 +16,162 @@
 namespace clipbert::eval {
 namespace {
 
-/// Videos of equal shape that wait for the CNN.
-class PendingVideos {
- public:
-  /// throws  content_error if there are no frames, or another shape than before
-  void add(const VideoClips& video) {
-    const std::vector<std::int64_t> shape{video.clips, video.frames_per_clip, 3, video.height, video.width};
-    const auto count = std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
-    if (count == 0 || count != static_cast<std::int64_t>(video.frames.size())) {
-      throw content_error("no frames were decoded");
-    }
-    if (shape_.empty()) shape_ = shape;
-    if (shape != shape_) throw content_error("its clips differ in number or size from those of the first video");
-    frames_.insert(frames_.end(), video.frames.begin(), video.frames.end());
-    ++count_;
-  }
-  [[nodiscard]] std::int64_t count() const { return count_; }
+using Shape = std::vector<std::int64_t>;
 
-  /// -> (videos, clips, h, w, hidden), and nothing waits any more
-  at::Tensor encode(model::ClipBert& model) {
-    std::vector<std::int64_t> shape{count_ * shape_[0], shape_[1], shape_[2], shape_[3], shape_[4]};
-    const auto frames = at::from_blob(frames_.data(), shape, at::kFloat).to(model.device());
-    const auto grid = model.encode_frames(frames).mean(1).unflatten(0, {count_, shape_[0]});
-    frames_.clear();
-    count_ = 0;
-    return grid;
+/// shape  -> (clips, frames, 3, height, width)
+/// throws  content_error if there are no frames, or `first` is another shape
+Shape checked_shape(const VideoClips& video, const Shape& first) {
+  Shape shape{video.clips, video.frames_per_clip, 3, video.height, video.width};
+  const auto count = std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
+  if (count == 0 || count != static_cast<std::int64_t>(video.frames.size())) {
+    throw content_error("no frames were decoded");
   }
+  if (!first.empty() && shape != first) {
+    throw content_error("its clips differ in number or size from those of the first video");
+  }
+  return shape;
+}
 
- private:
-  std::vector<std::int64_t> shape_;
-  std::vector<float> frames_;
-  std::int64_t count_ = 0;
+at::Tensor index_tensor(const Shape& values, at::Device device) { return at::tensor(values, at::kLong).to(device); }
+
+/// Captions of one length.
+struct TextGroup {
+  at::Tensor text, mask;  ///< (N, L, hidden), (N, L)
+  Shape rows;             ///< of the score matrix
 };
 
-at::Tensor index_tensor(const std::vector<std::int64_t>& values, at::Device device) {
-  return at::tensor(values, at::kLong).to(device);
+std::vector<TextGroup> group_by_length(model::ClipBert& model, const Captions& captions) {
+  std::map<std::int64_t, Shape> by_length;
+  for (std::int64_t row = 0; row < captions.mask.size(0); ++row) {
+    by_length[model::used_length(captions.mask.narrow(0, row, 1))].push_back(row);
+  }
+  std::vector<TextGroup> groups;
+  for (auto& [length, rows] : by_length) {
+    const auto pick = [&, columns = length, which = index_tensor(rows, at::kCPU)](const at::Tensor& t) {
+      return t.index_select(0, which).narrow(1, 0, columns).contiguous().to(model.device());
+    };
+    groups.push_back({model.embed_text(pick(captions.ids)), pick(captions.mask), std::move(rows)});
+  }
+  return groups;
 }
 
-/// Scores of the pairs [begin, end) in video-major order. text (N, L, hidden), visual (M * clips, T, hidden)
-at::Tensor score_range(model::ClipBert& model, const at::Tensor& text, const at::Tensor& mask, const at::Tensor& visual,
-                       std::int64_t clips, std::int64_t begin, std::int64_t end, const std::string& aggregation) {
-  std::vector<std::int64_t> text_rows, visual_rows;
+/// Scores of `count` pairs from `begin` on in video-major order; what lies behind the last pair repeats it.
+/// shape  visual (videos * clips, T, hidden) -> (count)
+at::Tensor score_pairs(model::ClipBert& model, const TextGroup& group, const at::Tensor& visual, std::int64_t clips,
+                       std::int64_t begin, std::int64_t count, const std::string& aggregation) {
+  const auto texts = group.text.size(0), last = texts * (visual.size(0) / clips) - 1;
+  Shape text_rows, visual_rows;
   for (std::int64_t c = 0; c < clips; ++c) {
-    for (auto pair = begin; pair < end; ++pair) {
-      text_rows.push_back(pair % text.size(0));
-      visual_rows.push_back(pair / text.size(0) * clips + c);
+    for (auto next = begin; next < begin + count; ++next) {
+      const auto pair = std::min(next, last);
+      text_rows.push_back(pair % texts);
+      visual_rows.push_back(pair / texts * clips + c);
     }
   }
-  const auto rows = index_tensor(text_rows, text.device());
+  const auto rows = index_tensor(text_rows, group.text.device());
   const auto logits =
-      model.match(text.index_select(0, rows), visual.index_select(0, index_tensor(visual_rows, visual.device())),
-                  mask.index_select(0, rows));
-  return model::match_probability(logits.unflatten(0, {clips, -1}), aggregation);
+      model.match(group.text.index_select(0, rows), visual.index_select(0, index_tensor(visual_rows, visual.device())),
+                  group.mask.index_select(0, rows));
+  return model::match_probability(logits.unflatten(0, {clips, -1}), aggregation).to(at::kCPU, at::kFloat).contiguous();
 }
+
+/// How many pairs a call of the model takes: a whole number of them is asked for, so few keep a short search cheap, and
+/// more are not faster on the CPU.
+constexpr std::int64_t most_pairs = 32;
+/// Videos whose features are in memory at a time.
+constexpr std::int64_t block = 64;
 
 }  // namespace
 
-GalleryFeatures encode_gallery(model::ClipBert& model, GallerySource& source, std::int64_t videos_per_batch) {
-  const model::EvalMode mode(model);
-  GalleryFeatures gallery;
-  PendingVideos pending;
-  std::vector<at::Tensor> grids;
-  for (std::int64_t i = 0; i < source.size(); ++i) {
-    try {
-      pending.add(source.clips(i));
-      gallery.names.push_back(source.name(i));
-    } catch (const std::bad_alloc&) {  // of this video; the others may be smaller
-      gallery.unreadable.push_back({source.name(i), "it takes more memory than there is"});
-    } catch (const content_error& error) {
-      gallery.unreadable.push_back({source.name(i), error.what()});
-    }
-    if (pending.count() >= std::max<std::int64_t>(videos_per_batch, 1)) grids.push_back(pending.encode(model));
-  }
-  if (pending.count() > 0) grids.push_back(pending.encode(model));
-  if (grids.empty()) {
-    std::string reasons;
-    for (const auto& video : gallery.unreadable) reasons += "; " + video.name + ": " + video.reason;
-    throw content_error("none of the " + std::to_string(source.size()) + " videos can be read" + reasons);
-  }
-  gallery.grids = at::cat(grids);
-  return gallery;
+void GalleryFeatures::add(std::string name, const at::Tensor& grid) {
+  names_.push_back(std::move(name));
+  grids_.push_back(grid);
 }
 
-ScoreMatrix score_all(model::ClipBert& model, const Captions& captions, const GalleryFeatures& gallery,
+at::Tensor GalleryFeatures::grids(std::int64_t first, std::int64_t last) const {
+  const auto from = grids_.begin() + first;
+  return at::stack(std::vector<at::Tensor>(from, from + (last - first)));
+}
+
+std::vector<Unreadable> encode_each(model::ClipBert& model, GallerySource& source, const TakeGrid& take) {
+  const model::EvalMode mode(model);
+  std::vector<Unreadable> unreadable;
+  Shape first;
+  for (std::int64_t i = 0; i < source.size(); ++i) {
+    VideoClips video;
+    try {
+      video = source.clips(i);
+      first = checked_shape(video, first);
+    } catch (const std::bad_alloc&) {  // of this video; the others may be smaller
+      unreadable.push_back({source.name(i), "it takes more memory than there is"});
+      continue;
+    } catch (const content_error& error) {
+      unreadable.push_back({source.name(i), error.what()});
+      continue;
+    }
+    const auto frames = at::from_blob(video.frames.data(), first, at::kFloat).to(model.device());
+    take(i, video, model.encode_frames(frames).mean(1));
+  }
+  return unreadable;
+}
+
+void expect_readable(const std::vector<Unreadable>& unreadable, std::int64_t asked) {
+  if (static_cast<std::int64_t>(unreadable.size()) < asked) return;
+  std::string reasons;
+  for (const auto& video : unreadable) reasons += "; " + video.name + ": " + video.reason;
+  throw content_error("none of the " + std::to_string(asked) + " videos can be read" + reasons);
+}
+
+GalleryFeatures encode_gallery(model::ClipBert& model, GallerySource& source) {
+  GalleryFeatures features;
+  features.set_unreadable(encode_each(
+      model, source,
+      [&](std::int64_t video, const VideoClips&, const at::Tensor& grid) { features.add(source.name(video), grid); }));
+  expect_readable(features.unreadable(), source.size());
+  return features;
+}
+
+ScoreMatrix score_all(model::ClipBert& model, const Captions& captions, const Features& features,
                       const ScoreOptions& options) {
   const model::EvalMode mode(model);
-  const auto device = model.device();
-  const auto length = model::used_length(captions.mask);
-  const auto mask = captions.mask.narrow(1, 0, length).to(device);
-  const auto text = model.embed_text(captions.ids.narrow(1, 0, length).to(device));
-  const auto grids = gallery.grids.to(device, model.type());
-  const auto clips = grids.size(1);
-  const auto visual = model.embed_grid(grids.flatten(0, 1).unsqueeze(1));
-  const auto all = text.size(0) * grids.size(0), step = std::max<std::int64_t>(options.pairs, 1);
-  std::vector<at::Tensor> scores;
-  for (std::int64_t begin = 0; begin < all; begin += step) {
-    const auto end = std::min(begin + step, all);
-    scores.push_back(score_range(model, text, mask, visual, clips, begin, end, options.aggregation));
-  }
-  ScoreMatrix matrix{.scores = at::cat(scores).to(at::kCPU, at::kFloat).view({grids.size(0), text.size(0)}).t(),
+  const auto groups = group_by_length(model, captions);
+  const auto videos = static_cast<std::int64_t>(features.names().size());
+  const auto missing = static_cast<std::int64_t>(features.unreadable().size());
+  const auto step = std::clamp<std::int64_t>(options.pairs, 1, most_pairs);
+  ScoreMatrix matrix{.scores = at::zeros({captions.ids.size(0), videos + missing}),
                      .text_ids = captions.text_ids,
-                     .videos = gallery.names};
-  for (const auto& video : gallery.unreadable) matrix.videos.push_back(video.name);
-  const auto missing = static_cast<std::int64_t>(gallery.unreadable.size());
-  matrix.scores = at::constant_pad_nd(matrix.scores, {0, missing}).contiguous();
+                     .videos = features.names(),
+                     .readable = videos};
+  for (const auto& video : features.unreadable()) matrix.videos.push_back(video.name);
+  auto scores = matrix.scores.accessor<float, 2>();
+  for (std::int64_t first = 0; first < videos; first += block) {
+    const auto grids = features.grids(first, std::min(first + block, videos)).to(model.device(), model.type());
+    const auto clips = grids.size(1);
+    const auto visual = model.embed_grid(grids.flatten(0, 1).unsqueeze(1));
+    for (const auto& group : groups) {
+      const auto texts = static_cast<std::int64_t>(group.rows.size()), pairs = texts * grids.size(0);
+      for (std::int64_t begin = 0; begin < pairs; begin += step) {
+        const auto some = score_pairs(model, group, visual, clips, begin, step, options.aggregation);
+        const auto* value = some.const_data_ptr<float>();
+        for (auto pair = begin; pair < std::min(begin + step, pairs); ++pair, ++value) {
+          scores[group.rows[static_cast<std::size_t>(pair % texts)]][first + pair / texts] = *value;
+        }
+      }
+    }
+  }
   return matrix;
 }
 
-std::vector<std::vector<Hit>> rank_videos(model::ClipBert& model, const Captions& queries,
-                                          const GalleryFeatures& gallery, std::int64_t top_k,
-                                          const ScoreOptions& options) {
-  const auto matrix = score_all(model, queries, gallery, options);
+std::vector<std::vector<Hit>> best_videos(const ScoreMatrix& matrix, std::int64_t top_k) {
   const auto scores = matrix.scores.accessor<float, 2>();
-  const auto videos = static_cast<std::int64_t>(gallery.names.size());  // those that cannot be read are no hits
-  std::vector<std::vector<Hit>> hits;
-  for (std::int64_t query = 0; query < scores.size(0); ++query) {
-    auto& row = hits.emplace_back();
-    for (std::int64_t video = 0; video < videos; ++video) row.push_back({video, scores[query][video]});
-    std::ranges::stable_sort(row, std::greater<>(), &Hit::score);
-    row.resize(static_cast<std::size_t>(std::clamp<std::int64_t>(top_k, 0, videos)));
+  std::vector<std::vector<Hit>> best;
+  for (std::int64_t row = 0; row < scores.size(0); ++row) {
+    auto& hits = best.emplace_back();
+    for (std::int64_t video = 0; video < matrix.readable; ++video) hits.push_back({video, scores[row][video]});
+    std::ranges::stable_sort(hits, std::greater<>(), &Hit::score);
+    hits.resize(static_cast<std::size_t>(std::clamp<std::int64_t>(top_k, 0, matrix.readable)));
   }
-  return hits;
+  return best;
 }
 
 std::vector<Score> records(const ScoreMatrix& matrix) {
@@ -151,12 +187,22 @@ std::vector<Score> records(const ScoreMatrix& matrix) {
   return all;
 }
 
-nlohmann::json results_json(const ScoreMatrix& matrix) {
-  auto list = nlohmann::json::array();
-  for (const auto& [video, text, score] : records(matrix)) {
-    list.push_back({{"vid_id", video}, {"txt_id", text}, {"score", rounded_score(score)}});
+void write_results(const ScoreMatrix& matrix, const std::function<void(std::string_view)>& write) {
+  const auto scores = matrix.scores.accessor<float, 2>();
+  const char* between = "[";
+  for (std::int64_t video = 0; video < scores.size(1); ++video) {
+    const std::string name = nlohmann::json(matrix.videos[static_cast<std::size_t>(video)])
+                                 .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    std::string piece;
+    for (std::int64_t text = 0; text < scores.size(0); ++text) {
+      piece += between + (R"({"vid_id": )" + name) + R"(, "txt_id": )" +
+               std::to_string(matrix.text_ids[static_cast<std::size_t>(text)]) + R"(, "score": )" +
+               nlohmann::json(rounded_score(scores[text][video])).dump() + "}";
+      between = ",\n";
+    }
+    write(piece);
   }
-  return list;
+  write(scores.size(0) * scores.size(1) == 0 ? "[]\n" : "]\n");
 }
 
 }  // namespace clipbert::eval

@@ -132,7 +132,8 @@ TEST_SUITE("cli/search") {
 
   TEST_CASE("weights that are cut, of another model, not finite, or no regular file are refused with the reason") {
     const Folder& folder = tiny_run();
-    const std::string weights = read_text(folder / "run" / "ckpt" / "model_step_4.safetensors");
+    REQUIRE(folder.run({"convert", "run/ckpt/model_step_4.pt", "w.safetensors"}).code == 0);
+    const std::string weights = read_text(folder / "w.safetensors");
     folder.write("cut.safetensors", weights.substr(0, weights.size() - 1000));
     std::string bad = weights;
     const float nan = std::nanf("");
@@ -147,7 +148,7 @@ TEST_SUITE("cli/search") {
                                                  {"nan.safetensors", "c.json", "NaN"},
                                                  {"pipe.safetensors", "c.json", "regular file"},
                                                  {"data/vocab.txt", "c.json", "safetensors"},
-                                                 {"run/ckpt/model_step_4.safetensors", "other.json", "shape"}}) {
+                                                 {"run/ckpt/model_step_4.pt", "other.json", "shape"}}) {
       CAPTURE(file);
       const auto outcome = folder.run(
           {"search", "--checkpoint", file, "--config", settings, "--videos", "data/gallery", "a red circle"});
@@ -183,5 +184,64 @@ TEST_SUITE("cli/search") {
     CHECK(nlohmann::json::parse(outcome.out).at("videos") == 2);
     CHECK(has(outcome.err, "skipped bad \xFE name.mp4"));
     CHECK(fs::exists(folder / out / "page 1.html"));
+  }
+
+  TEST_CASE("a search over an index gives the bits of one over the videos, which may be gone") {
+    const Folder& folder = tiny_run();
+    const auto videos = make_videos(folder, "indexed");
+    folder.write("indexed/broken.mp4", "no video");
+    const auto made = folder.run({"index", "--output_dir", "run", "--videos", "indexed", "--out", "i.index"});
+    REQUIRE_MESSAGE(made.code == 0, made.err);
+    CHECK(has(made.err, "skipped broken.mp4: "));
+    CHECK(has(made.out, "2 videos in i.index"));
+    const auto direct = search(folder, "indexed", {"--json"});
+    fs::remove_all(videos);
+    const auto by_index = [&](std::vector<std::string> words) {
+      words.insert(words.begin(), {"search", "--output_dir", "run", "--index", "i.index"});
+      return folder.run(words);
+    };
+    const auto indexed = by_index({"--json", "a red circle"});
+    REQUIRE_MESSAGE(indexed.code == 0, indexed.err);
+    const auto a = nlohmann::json::parse(direct.out), b = nlohmann::json::parse(indexed.out);
+    REQUIRE(b.at("queries")[0].at("hits").size() == 2);
+    for (std::size_t i = 0; i < 2; ++i)
+      for (const char* key : {"video", "score"})
+        CHECK(a.at("queries")[0].at("hits")[i].at(key) == b.at("queries")[0].at("hits")[i].at(key));
+    CHECK(b.at("unreadable")[0].at("video") == "broken.mp4");
+    const auto page = by_index({"--html", "i.html", "a red circle"});
+    CHECK(page.code == 0);
+    CHECK(has(read_text(folder / "i.html"), "data:image/jpeg;base64,"));
+    const auto more_clips = by_index({"--inference_n_clips", "1", "a red circle"});
+    CHECK(more_clips.code == 2);
+    CHECK(one_line(more_clips.err));
+  }
+
+  TEST_CASE("an index serves the weights that it was made with only, and is brought up to date by the same command") {
+    const Folder& folder = tiny_run();
+    const auto videos = make_videos(folder, "growing");
+    const std::vector<std::string> make{"index",   "--output_dir", "run",    "--inference_model_step", "4", "--videos",
+                                        "growing", "--out",        "g.index"};
+    REQUIRE(folder.run(make).code == 0);
+    fs::copy_file(folder / "data" / "gallery" / "gallery_0002.mp4", videos / "new.mp4");
+    const auto again = folder.run(make);
+    CHECK(again.code == 0);
+    CHECK(has(again.out, "3 videos in g.index"));
+    CHECK(has(again.out, "2 of them as they were"));
+    const auto by_step = [&](const std::string& step) {
+      return folder.run({"search", "--output_dir", "run", "--inference_model_step", step, "--index", "g.index",
+                         "--json", "a red circle"});
+    };
+    const auto right = by_step("4"), wrong = by_step("2");
+    REQUIRE_MESSAGE(right.code == 0, right.err);
+    CHECK(nlohmann::json::parse(right.out).at("videos") == 3);
+    CHECK(wrong.code == 3);
+    CHECK(one_line(wrong.err));
+    CHECK(has(wrong.err, "g.index: was made with other weights"));
+    const std::string bytes = read_text(folder / "g.index");
+    folder.write("cut.index", bytes.substr(0, bytes.size() - 9));
+    const auto cut = folder.run({"search", "--output_dir", "run", "--index", "cut.index", "a red circle"});
+    CHECK(cut.code == 3);
+    CHECK(one_line(cut.err));
+    CHECK(has(cut.err, "cut.index"));
   }
 }
