@@ -55,12 +55,12 @@ Searched from_folder(TrainedModel& trained, const std::string& place) {
   const auto videos = open_videos(trained, folder, std::move(files.names));
   auto features = std::make_unique<eval::GalleryFeatures>();
   Searched gallery{.features = nullptr,
-                  .condition = encode_videos(trained, videos,
-                                             [&](std::int64_t video, const eval::VideoClips&, const at::Tensor& grid) {
-                                               features->add(videos->name(static_cast<std::size_t>(video)), grid);
-                                             }),
-                  .folder = place,
-                  .picture = {}};
+                   .condition = encode_videos(trained, videos,
+                                              [&](std::int64_t video, const eval::VideoClips&, const at::Tensor& grid) {
+                                                features->add(videos->name(static_cast<std::size_t>(video)), grid);
+                                              }),
+                   .folder = place,
+                   .picture = {}};
   std::ranges::move(files.refused, std::back_inserter(gallery.condition.unreadable));
   eval::expect_readable(gallery.condition.unreadable, asked);
   report(gallery.condition);
@@ -72,12 +72,12 @@ Searched from_folder(TrainedModel& trained, const std::string& place) {
 }
 
 Searched from_index(const TrainedModel& trained, std::unique_ptr<const eval::FeatureIndex> index,
-                   const std::string& file) {
+                    const std::string& file) {
   expect_origin(*index, trained, file);
   Searched gallery{.features = nullptr,
-                  .condition = {.unreadable = index->unreadable(), .damaged = {}},
-                  .folder = index->origin().folder,
-                  .picture = [&index = *index](std::int64_t video) { return index.picture(video); }};
+                   .condition = {.unreadable = index->unreadable(), .damaged = {}},
+                   .folder = index->origin().folder,
+                   .picture = [&index = *index](std::int64_t video) { return index.picture(video); }};
   for (const auto& video : index->damaged()) gallery.condition.damaged.push_back({video.name, video.reason});
   gallery.features = std::move(index);
   return gallery;
