@@ -30,7 +30,8 @@ int write_data(const Folder& folder) {
   fs::create_directories(folder / "videos");
   std::string captions;
   int count = 0;
-  for (const auto& one : nlohmann::json::parse(read_text(cases / "manifest.json")).at("cases")) {
+  const auto manifest = nlohmann::json::parse(read_text(cases / "manifest.json"));
+  for (const auto& one : manifest.at("cases")) {
     if (one.at("kind") != "real_video" || one.at("outcome") != "ok") continue;
     if (!one.at("expected").value("dataset_refuses", nlohmann::json()).is_null()) continue;
     const fs::path file = cases / one.at("file").get<std::string>();
