@@ -11,6 +11,7 @@
 
 #include "config/errors.hpp"
 #include "train/checkpoint.hpp"
+#include "train/state_files.hpp"
 
 namespace fs = std::filesystem;
 
@@ -64,7 +65,8 @@ std::optional<fs::path> set_aside_run(const fs::path& output_dir) {
   if (!holds_files(output_dir / "ckpt") && !holds_files(output_dir / "restore")) return std::nullopt;
   std::vector<fs::path> parts{"restore", "ckpt", "log"};  // states first: a cut here leaves nothing to go on from
   for (const auto& entry : fs::directory_iterator(output_dir)) {
-    if (entry.path().filename().string().starts_with("results_")) parts.push_back(entry.path().filename());
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("results_") || name == "report.html") parts.emplace_back(name);
   }
   const fs::path place = new_place(output_dir);
   fs::create_directories(place);

@@ -61,8 +61,10 @@ std::string precision_line(const config::Config& c) {
   std::string line = level + (level == "O0" ? ", fp32 throughout" : ", " + type);
   if (level == "O2" || level == "O3") {
     line += std::string(", batch norm ") + (*c.keep_batchnorm_fp32 ? "fp32" : type) + ", " +
-            (*c.master_weights == "fp32" ? "fp32 master weights" : "no master weights");
+            (*c.master_weights == "none" ? "no master weights" : *c.master_weights + " master weights");
   }
+  if (c.optimizer_state != "fp32") line += ", moments " + c.optimizer_state;
+  if (c.fp8_recipe != "none") line += ", fp8 operands (" + c.fp8_recipe + ")";
   line += config::is_given(c, "opt_level") ? " (opt_level)"
           : config::is_given(c, "fp16")    ? " (from fp16)"
                                            : " (default)";
@@ -100,10 +102,11 @@ std::int64_t all_elements(const model::ClipBert& model) {
 std::vector<std::string> model_head(const model::ClipBert& model, const config::Config& c) {
   std::vector<train::NamedParam> names;
   std::map<std::string, std::int64_t> sizes;
-  std::int64_t trained = 0;
+  std::int64_t trained = 0, all = 0;
   for (const auto& p : model.named_parameters()) {
     names.push_back({p.key(), p.value().requires_grad()});
     sizes[p.key()] = p.value().numel();
+    all += p.value().numel();
     trained += p.value().requires_grad() ? p.value().numel() : 0;
   }
   const auto groups = train::eight_groups(names, c);
@@ -117,8 +120,8 @@ std::vector<std::string> model_head(const model::ClipBert& model, const config::
     table.row({std::string(train::group_names[i]), std::to_string(groups[i].names.size()), grouped(count),
                number(top ? base * factor : base), number(groups[i].weight_decay), cnn ? c.cnn_lr_decay : c.decay});
   }
-  std::vector<std::string> lines{"parameters   " + grouped(trained) + " trained, " + grouped(all_elements(model)) +
-                                 " in all, buffers included"};
+  std::vector<std::string> lines{"parameters   " + grouped(all) + " (" + grouped(trained) + " trainable), " +
+                                 grouped(all_elements(model) - all) + " numbers in buffers"};
   std::istringstream text(table.text(2));
   for (std::string line; std::getline(text, line);) lines.push_back(line);
   return lines;

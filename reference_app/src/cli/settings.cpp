@@ -20,11 +20,6 @@ void refuse_unsupported(const config::Config& c) {
   const auto refuse = [](const std::string& key, const std::string& value, const std::string& instead) {
     throw usage_error(key + " " + value + " is not in this version; use " + instead);
   };
-  if (c.fp8_recipe != "none") refuse("fp8_recipe", c.fp8_recipe, "none");
-  if (c.optimizer_state != "fp32") refuse("optimizer_state", c.optimizer_state, "fp32");
-  if (*c.master_weights != "fp32" && *c.master_weights != "none")
-    refuse("master_weights", *c.master_weights, "fp32 or none");
-  if (c.scaler == "hysteresis") refuse("scaler", c.scaler, "apex or torch");
   if (c.device->starts_with("cuda")) refuse("device", *c.device, "cpu");
 }
 

@@ -92,16 +92,17 @@ train::TrainerSettings trainer_settings(const Settings& settings, const train::R
   return s;
 }
 
-std::shared_ptr<model::ClipBert> build_model(const Settings& settings,
+std::shared_ptr<model::ClipBert> build_model(const Settings& settings, bool anew,
                                              const std::function<void(const std::string&)>& said) {
   const config::Config& c = settings.config;
   torch::manual_seed(static_cast<std::uint64_t>(c.seed));
   auto model = std::make_shared<model::ClipBert>(settings.model, c.cnn);
   if (c.freeze_cnn) model->freeze_cnn();
+  if (!anew) return model;
   bool started = false;
   const auto read = [&](const std::optional<std::string>& file, const std::string& prefix) {
     if (!file) return;
-    said("weights: " + start_from(*model, *file, prefix).text(*file));
+    said("weights: " + start_from(*model, *file, prefix, c.min_weights_matched).text(*file));
     started = true;
   };
   if (c.e2e_weights_path) {

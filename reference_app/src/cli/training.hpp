@@ -47,8 +47,9 @@ struct TrainingData {
 [[nodiscard]] train::TrainerSettings trainer_settings(const Settings& settings, const train::RunPlan& plan);
 
 /// A model as its settings say, with random weights of the seed or those of the weights paths.
+/// anew  false: the weights come from elsewhere, so no file is read
 /// said  takes a line per file read, or the notice that the run starts from scratch
-[[nodiscard]] std::shared_ptr<model::ClipBert> build_model(const Settings& settings,
+[[nodiscard]] std::shared_ptr<model::ClipBert> build_model(const Settings& settings, bool anew,
                                                            const std::function<void(const std::string&)>& said);
 
 /// The source of micro batches.

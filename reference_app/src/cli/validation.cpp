@@ -70,7 +70,10 @@ Values Validation::pairs(model::ClipBert& model) const {
                              .endless = false,
                              .seed = static_cast<std::uint64_t>(config_.seed)});
   double loss = 0, right = 0, count = 0, elements = 0;
-  while (auto batch = loader.next()) {
+  constexpr int debug_batches = 6;  // as the original's debug mode
+  for (int done = 0; !config_.debug || done < debug_batches; ++done) {
+    auto batch = loader.next();
+    if (!batch) break;
     const auto frames = at::from_blob(
         batch->frames.data(), {batch->videos, batch->clips * batch->frames_per_clip, 3, batch->height, batch->width},
         at::kFloat);

@@ -89,9 +89,9 @@ int compare_worker(const Words& words) {
   Warnings warnings;
   TrainingData data = open_data(settings, warnings);
   data.plan.num_train_steps = std::max(data.plan.num_train_steps, steps);  // the schedule of the real run
-  const auto model = build_model(settings, [](const std::string&) {});
+  const auto model = build_model(settings, true, [](const std::string&) {});
   const auto loader = make_loader(settings, data);
-  log::FanOut nowhere({});
+  log::EventSink nowhere;
   train::Trainer trainer(*model, trainer_settings(settings, data.plan), *loader, nowhere);
   for (const auto& line : warnings.take()) std::cerr << "warning: " << line << '\n';
   reply({{"ready", true}});

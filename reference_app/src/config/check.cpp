@@ -87,7 +87,6 @@ std::vector<std::string> idle_keys(const Config& config) {
   if (config.cls_hidden_scale != 2) record("cls_hidden_scale " + std::to_string(config.cls_hidden_scale));
   if (is_given(config, "cnn_optim") && config.cnn_optim != config.optim) record("cnn_optim " + config.cnn_optim);
   if (config.cnn_sgd_momentum != 0.9) record("cnn_sgd_momentum " + number_text(config.cnn_sgd_momentum));
-  if (config.debug) record("debug 1");
   if (!recorded.empty()) lines.push_back("recorded but without effect, as in the original: " + recorded);
   for (const auto& [key, kind] : {std::pair{"decay", &config.decay}, {"cnn_lr_decay", &config.cnn_lr_decay}})
     if (*kind == "invsqrt" && config.warmup_ratio == 0.0)

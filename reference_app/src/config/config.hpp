@@ -108,6 +108,7 @@ struct Config {
   CnnConfig cnn;
   std::optional<std::string> detectron2_model_cfg;
   std::optional<std::string> e2e_weights_path, detectron2_weights_path, bert_weights_path;
+  double min_weights_matched = 0.9;
   double dropout = 0.1;
   bool freeze_cnn = false;
   std::string classifier = "mlp";

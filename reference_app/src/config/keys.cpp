@@ -71,6 +71,8 @@ std::vector<Key<Config>> config_keys() {
   add(&C::e2e_weights_path, "e2e_weights_path", "weights of the whole model to start from", {}, "none", file);
   add(&C::detectron2_weights_path, "detectron2_weights_path", "weights of the trunk to start from", {}, "none", file);
   add(&C::bert_weights_path, "bert_weights_path", "weights of the transformer to start from", {}, "none", file);
+  add(&C::min_weights_matched, "min_weights_matched",
+      "share of the model's tensors that a weights file must hold; 0 takes any", share);
   add(&C::dropout, "dropout", "as a flag it sets both dropouts of the transformer",
       {.low = 0, .high = 1, .below_high = true});
   add(&C::freeze_cnn, "freeze_cnn", "1: cnn.feature.* does not train");
@@ -155,7 +157,7 @@ std::vector<Key<Config>> config_keys() {
   add(&C::profile, "profile", "recorded; the parts of a step are timed in every run");
   add(&C::inject_nan_every, "inject_nan_every",
       "writes a NaN gradient each so many steps, to try overflow handling; 0: off", count_or_off);
-  add(&C::debug, "debug", "recorded, not used");
+  add(&C::debug, "debug", "1: ends after 3 steps and measures the loss on 6 validation batches, to try things out");
 
   section = "inference";
   add(&C::do_inference, "do_inference", "1: an evaluation run");

@@ -75,6 +75,7 @@ void TextLog::step(const StepRecord& record) {
 }
 
 void TextLog::scalar(std::string_view tag, std::int64_t step, double value) {
+  if (tag.starts_with("amp/grad_")) return;
   put(std::string(tag) + " " + short_number(value) + " at step " + std::to_string(step), false);
 }
 

@@ -13,7 +13,7 @@
 namespace clipbert::log {
 
 /// Lines with the time, appended to a file and shown on a stream. The file also has a line for every step that
-/// `every_steps` divides (0: none) and for every scalar.
+/// `every_steps` divides (0: none) and for every scalar, but those of gradients by group, which are for curves.
 /// throws  content_error if the file cannot be opened
 class TextLog : public EventSink {
  public:

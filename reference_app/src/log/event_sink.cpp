@@ -1,6 +1,7 @@
 #include "log/event_sink.hpp"
 
 #include <cmath>
+#include <utility>
 
 namespace clipbert::log {
 
@@ -42,15 +43,27 @@ void FanOut::scalar(std::string_view tag, std::int64_t step, double value) {
   for (auto* sink : sinks_) sink->scalar(tag, step, value);
 }
 
+void FanOut::histogram(std::string_view tag, std::int64_t step, const Histogram& values) {
+  for (auto* sink : sinks_) sink->histogram(tag, step, values);
+}
+
 void FanOut::text(std::string_view tag, std::int64_t step, std::string_view text) {
   for (auto* sink : sinks_) sink->text(tag, step, text);
 }
 
+void FanOut::open(std::vector<EventSink*> sinks) {
+  sinks_ = std::move(sinks);
+  open_ = true;
+  for (const auto& [is_warning, text] : std::exchange(kept_, {})) is_warning ? warn(text) : info(text);
+}
+
 void FanOut::info(std::string_view line) {
+  if (!open_) kept_.push_back({false, std::string(line)});
   for (auto* sink : sinks_) sink->info(line);
 }
 
 void FanOut::warn(std::string_view line) {
+  if (!open_) kept_.push_back({true, std::string(line)});
   for (auto* sink : sinks_) sink->warn(line);
 }
 

@@ -22,12 +22,26 @@ struct StepRecord {
   std::int64_t mem_bytes = 0;
 };
 
+/// How often values fell into each of a row of intervals.
+struct Histogram {
+  std::vector<double> limits, counts;  ///< of interval i: the upper end, and the values above the one before
+  double count = 0, sum = 0, squares = 0;
+
+  /// Adds the next interval, of width 1, whose values count with its middle.
+  void add(double limit, double values) {
+    const double middle = limit - 0.5;
+    limits.push_back(limit), counts.push_back(values);
+    count += values, sum += values * middle, squares += values * middle * middle;
+  }
+};
+
 /// A receiver of what happens in a run. Every call is optional for an implementation.
 class EventSink {
  public:
   virtual ~EventSink() = default;
   virtual void step(const StepRecord& /*record*/) {}
   virtual void scalar(std::string_view /*tag*/, std::int64_t /*step*/, double /*value*/) {}
+  virtual void histogram(std::string_view /*tag*/, std::int64_t /*step*/, const Histogram& /*values*/) {}
   virtual void text(std::string_view /*tag*/, std::int64_t /*step*/, std::string_view /*text*/) {}
   virtual void info(std::string_view /*line*/) {}
   virtual void warn(std::string_view /*line*/) {}
@@ -40,8 +54,12 @@ class EventSink {
 class FanOut : public EventSink {
  public:
   explicit FanOut(std::vector<EventSink*> sinks) : sinks_(std::move(sinks)) {}
+  /// Keeps lines until open() hands them on.
+  FanOut() : open_(false) {}
+  void open(std::vector<EventSink*> sinks);
   void step(const StepRecord& record) override;
   void scalar(std::string_view tag, std::int64_t step, double value) override;
+  void histogram(std::string_view tag, std::int64_t step, const Histogram& values) override;
   void text(std::string_view tag, std::int64_t step, std::string_view text) override;
   void info(std::string_view line) override;
   void warn(std::string_view line) override;
@@ -52,7 +70,13 @@ class FanOut : public EventSink {
  private:
   void watch(std::string_view tag, std::int64_t step, double value);
 
+  struct Line {
+    bool is_warning;
+    std::string text;
+  };
   std::vector<EventSink*> sinks_;
+  bool open_ = true;
+  std::vector<Line> kept_;
   std::map<std::string, std::int64_t, std::less<>> not_finite_;
 };
 

@@ -7,27 +7,17 @@
 #include <charconv>
 #include <chrono>
 #include <cstring>
-#include <iterator>
-#include <utility>
 
 #include "config/errors.hpp"
+#include "log/event_format.hpp"
 #include "log/protobuf.hpp"
 
 namespace clipbert::log {
 namespace fs = std::filesystem;
 namespace pb = protobuf;
+using namespace event_format;  // NOLINT: its numbers only
 
 namespace {
-
-// field numbers of Event, SessionLog, Summary, Summary.Value, TensorProto
-constexpr int event_wall_time = 1, event_step = 2, event_file_version = 3, event_summary = 5, event_session_log = 7;
-constexpr int session_status = 1, session_start = 1;
-constexpr int summary_value = 1;
-constexpr int value_tag = 1, value_simple = 2, value_tensor = 8, value_metadata = 9;
-constexpr int tensor_dtype = 1, tensor_shape = 2, tensor_content = 4, tensor_floats = 5, tensor_strings = 8;
-constexpr int dtype_float = 1, dtype_string = 7;
-
-constexpr std::string_view file_prefix = "events.out.tfevents.";
 
 constexpr std::array<std::uint32_t, 256> crc_table = [] {
   std::array<std::uint32_t, 256> table{};
@@ -71,88 +61,11 @@ std::string record(std::string_view message) {
   return out;
 }
 
-double tensor_scalar(std::string_view tensor) {
-  double value = 0;
-  pb::Reader reader(tensor);
-  while (const auto field = reader.next()) {
-    float number = 0;
-    if (field->number == tensor_floats && field->wire == pb::Wire::fixed32)
-      value = field->real();
-    else if ((field->number == tensor_floats || field->number == tensor_content) &&
-             field->inside.size() == sizeof(number))
-      value = (std::memcpy(&number, field->inside.data(), sizeof(number)), number);
-  }
-  return value;
-}
-
-void read_value(std::string_view message, Event& event) {
-  std::string tag, text;
-  std::optional<double> number;
-  std::string_view tensor;
-  std::uint64_t dtype = 0;
-  pb::Reader reader(message);
-  while (const auto field = reader.next()) {
-    if (field->number == value_tag) tag = field->inside;
-    if (field->number == value_simple && field->wire == pb::Wire::fixed32) number = field->real();
-    if (field->number == value_tensor) tensor = field->inside;
-  }
-  pb::Reader inside(tensor);
-  while (const auto field = inside.next()) {
-    if (field->number == tensor_dtype) dtype = field->bits;
-    if (field->number == tensor_strings) text = field->inside;
-  }
-  if (number)
-    event.scalars.emplace_back(std::move(tag), *number);
-  else if (dtype == dtype_float)
-    event.scalars.emplace_back(std::move(tag), tensor_scalar(tensor));
-  else if (dtype == dtype_string)
-    event.texts.emplace_back(std::move(tag), std::move(text));
-}
-
-std::optional<Event> read_event(std::string_view message) {
-  Event event;
-  pb::Reader reader(message);
-  while (const auto field = reader.next()) {
-    if (field->number == event_wall_time && field->wire == pb::Wire::fixed64) event.wall_time = field->real();
-    if (field->number == event_step) event.step = static_cast<std::int64_t>(field->bits);
-    if (field->number == event_file_version) event.file_version = field->inside;
-    if (field->number == event_summary) {
-      pb::Reader summary(field->inside);
-      while (const auto value = summary.next())
-        if (value->number == summary_value) read_value(value->inside, event);
-    }
-    if (field->number == event_session_log) {
-      pb::Reader session(field->inside);
-      while (const auto status = session.next())
-        if (status->number == session_status) event.restart = status->bits == session_start;
-    }
-  }
-  if (reader.failed()) return std::nullopt;
-  return event;
-}
-
-/// The message of the record at the front of `rest`, which is then dropped from it, or why it is bad.
-std::optional<std::string_view> next_record(std::string_view& rest, std::string& why) {
-  constexpr std::size_t head = 12, tail = 4;
-  std::uint64_t length = 0;
-  std::uint32_t check = 0;
-  why = "it is cut";
-  if (rest.size() < head) return std::nullopt;
-  std::memcpy(&length, rest.data(), sizeof(length));
-  std::memcpy(&check, rest.data() + sizeof(length), sizeof(check));
-  if (check != masked_crc32c(rest.substr(0, sizeof(length)))) {
-    why = "wrong checksum of its length";
-    return std::nullopt;
-  }
-  if (rest.size() - head < tail || length > rest.size() - head - tail) return std::nullopt;
-  const auto message = rest.substr(head, length);
-  std::memcpy(&check, rest.data() + head + length, sizeof(check));
-  if (check != masked_crc32c(message)) {
-    why = "wrong checksum";
-    return std::nullopt;
-  }
-  rest.remove_prefix(head + length + tail);
-  return message;
+/// Doubles in a row, as protobuf packs them.
+std::string packed(const std::vector<double>& values) {
+  std::string out;
+  for (const double v : values) pb::append_raw(out, v);
+  return out;
 }
 
 }  // namespace
@@ -202,6 +115,17 @@ void TensorBoard::scalar(std::string_view tag, std::int64_t step, double value) 
   event(step, pb::bytes(event_summary, pb::bytes(summary_value, entry)));
 }
 
+void TensorBoard::histogram(std::string_view tag, std::int64_t step, const Histogram& values) {
+  if (values.limits.empty()) return;
+  const auto histogram = pb::real64(histogram_min, values.limits.front()) +
+                         pb::real64(histogram_max, values.limits.back()) + pb::real64(histogram_count, values.count) +
+                         pb::real64(histogram_sum, values.sum) + pb::real64(histogram_squares, values.squares) +
+                         pb::bytes(histogram_limits, packed(values.limits)) +
+                         pb::bytes(histogram_counts, packed(values.counts));
+  const auto entry = pb::bytes(value_tag, tag) + pb::bytes(value_histogram, histogram);
+  event(step, pb::bytes(event_summary, pb::bytes(summary_value, entry)));
+}
+
 void TensorBoard::text(std::string_view tag, std::int64_t step, std::string_view text) {
   constexpr int metadata_plugin = 1, plugin_name = 1, shape_dim = 2, dim_size = 1;
   const auto tensor = pb::integer(tensor_dtype, dtype_string) +
@@ -213,48 +137,5 @@ void TensorBoard::text(std::string_view tag, std::int64_t step, std::string_view
 }
 
 void TensorBoard::flush() { out_.flush(); }
-
-EventFile read_events(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  std::error_code error;
-  if (!in || fs::is_directory(file, error)) throw content_error(file.string() + ": cannot be read; check the path");
-  const std::string bytes((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-  EventFile result;
-  std::string_view rest = bytes;
-  std::string why;
-  while (!rest.empty()) {
-    const auto at = bytes.size() - rest.size();
-    const auto message = next_record(rest, why);
-    auto event = message ? read_event(*message) : std::nullopt;
-    if (!event) {
-      result.bad_record = file.string() + ": record " + std::to_string(result.events.size()) + " at byte " +
-                          std::to_string(at) + " is bad: " + (message ? "not an event" : why) +
-                          "; what follows is not read";
-      break;
-    }
-    result.events.push_back(std::move(*event));
-  }
-  return result;
-}
-
-std::map<std::string, Curve> read_curves(const fs::path& folder, std::vector<std::string>* warnings) {
-  std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(folder))
-    if (entry.path().filename().string().starts_with(file_prefix)) files.push_back(entry.path());
-  std::ranges::sort(files);
-  std::map<std::string, Curve> curves;
-  for (const auto& file : files) {
-    const auto read = read_events(file);
-    if (read.bad_record && warnings != nullptr) warnings->push_back(*read.bad_record);
-    for (const auto& event : read.events) {
-      if (event.restart)
-        for (auto& [tag, curve] : curves)
-          std::erase_if(curve, [&](const auto& point) { return point.first >= event.step; });
-      for (const auto& [tag, value] : event.scalars) curves[tag].emplace_back(event.step, value);
-    }
-  }
-  std::erase_if(curves, [](const auto& entry) { return entry.second.empty(); });
-  return curves;
-}
 
 }  // namespace clipbert::log

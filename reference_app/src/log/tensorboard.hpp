@@ -21,7 +21,7 @@ namespace clipbert::log {
 /// The form in which record files store it.
 [[nodiscard]] std::uint32_t masked_crc32c(std::string_view bytes);
 
-/// Writes scalars and texts into a new event file of a folder.
+/// Writes scalars, histograms and texts into a new event file of a folder.
 /// A resumed run opens a file of its own, named to be read after the older ones; its first event tells TensorBoard to
 /// drop what those hold from `first_step` on, so that each step shows once. throws  content_error if the file cannot be
 /// written
@@ -31,6 +31,7 @@ class TensorBoard : public EventSink {
   ~TensorBoard() override;
   void step(const StepRecord& record) override;
   void scalar(std::string_view tag, std::int64_t step, double value) override;
+  void histogram(std::string_view tag, std::int64_t step, const Histogram& values) override;
   void text(std::string_view tag, std::int64_t step, std::string_view text) override;
   void flush() override;
 
@@ -51,6 +52,7 @@ struct Event {
   bool restart = false;      ///< what stands earlier with a step of at least `step` no longer counts
   std::vector<std::pair<std::string, double>> scalars;
   std::vector<std::pair<std::string, std::string>> texts;
+  std::vector<std::pair<std::string, Histogram>> histograms;
 };
 
 /// The good records of a file up to the first bad one.

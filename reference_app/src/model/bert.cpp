@@ -11,7 +11,7 @@ namespace clipbert::model {
 namespace {
 
 Linear add_linear(torch::nn::Module& parent, const char* name, std::int64_t in, std::int64_t out) {
-  return parent.register_module(name, std::make_shared<torch::nn::LinearImpl>(in, out));
+  return parent.register_module(name, std::make_shared<LinearLayer>(in, out));
 }
 Embedding add_embedding(torch::nn::Module& parent, const char* name, std::int64_t rows, std::int64_t width) {
   return parent.register_module(name, std::make_shared<torch::nn::EmbeddingImpl>(rows, width));

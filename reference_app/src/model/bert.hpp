@@ -6,6 +6,7 @@
 #include <torch/nn/modules/normalization.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -14,7 +15,20 @@
 
 namespace clipbert::model {
 
-using Linear = std::shared_ptr<torch::nn::LinearImpl>;
+/// x w^T + b, where it is not LibTorch's own product.
+using Product = std::function<at::Tensor(const at::Tensor& x, const at::Tensor& w, const at::Tensor& b)>;
+
+/// A linear layer whose product in training mode can be replaced.
+class LinearLayer final : public torch::nn::LinearImpl {
+ public:
+  using torch::nn::LinearImpl::LinearImpl;
+  at::Tensor forward(const at::Tensor& x) {
+    return product && is_training() ? product(x, weight, bias) : torch::nn::LinearImpl::forward(x);
+  }
+  Product product;
+};
+
+using Linear = std::shared_ptr<LinearLayer>;
 using Embedding = std::shared_ptr<torch::nn::EmbeddingImpl>;
 using LayerNorm = std::shared_ptr<torch::nn::LayerNormImpl>;
 

@@ -33,20 +33,22 @@ void decay_once(const std::map<std::string, at::Tensor>& tensors, std::span<cons
   }
 }
 
-amp::AnyScale scale_of(const config::Config& c, const amp::OptLevel& level) {
+detail::Scale scale_of(const config::Config& c, const amp::OptLevel& level) {
   const bool by_level = level.scale == amp::scaling::dynamic;
   const config::LossScale setting = c.loss_scale.value_or(config::LossScale{.dynamic = by_level, .value = 1.0});
-  if (!setting.dynamic) return amp::scale_policy({.dynamic = false, .value = static_cast<float>(setting.value)});
-  if (c.scaler == "apex") {
-    return amp::DynamicScale{.init = static_cast<float>(c.scale_init),
-                             .window = c.scale_window,
-                             .max = static_cast<float>(c.max_loss_scale),
-                             .min = static_cast<float>(c.min_loss_scale)};
-  }
-  if (c.scaler == "torch") {
-    return amp::TorchScale{.init = static_cast<float>(c.scale_init), .interval = c.scale_window};
-  }
-  throw usage_error("scaler \"" + c.scaler + "\" is not supported; use apex or torch");
+  if (!setting.dynamic)
+    return {.policy = amp::scale_policy({.dynamic = false, .value = static_cast<float>(setting.value)})};
+  const auto init = static_cast<float>(c.scale_init);
+  const auto low = static_cast<float>(c.min_loss_scale), high = static_cast<float>(c.max_loss_scale);
+  if (c.scaler == "apex")
+    return {.policy = amp::DynamicScale{.init = init, .window = c.scale_window, .max = high, .min = low}};
+  if (c.scaler == "torch")
+    return {.policy = amp::TorchScale{.init = init, .interval = c.scale_window}, .min = low, .max = high};
+  if (c.scaler == "hysteresis")
+    return {.policy = amp::HysteresisScale{.init = init, .interval = c.scale_window, .hysteresis = c.hysteresis},
+            .min = low,
+            .max = high};
+  throw usage_error("scaler \"" + c.scaler + "\" is not known; use apex, torch or hysteresis");
 }
 
 bool is_frozen_norm(const torch::nn::Module& m) { return dynamic_cast<const model::FrozenBatchNorm*>(&m) != nullptr; }
@@ -58,12 +60,13 @@ amp::storage_options storage_of(const config::Config& c, const amp::OptLevel& le
           .seed = static_cast<std::uint64_t>(c.seed)};
 }
 
-/// The level that the settings ask for, as far as the trainer serves them.
+/// The level that the settings ask for.
 amp::OptLevel level_of(const config::Config& c) {
   const amp::OptLevel level = amp::parse_opt_level(c.opt_level.value_or(c.fp16 ? "O2" : "O0"));
-  if (c.fp8_recipe != "none") throw usage_error("fp8_recipe " + c.fp8_recipe + " is not supported; use none");
-  if (level.cast == amp::casting::none) return level;
   const std::string type = c.amp_dtype.value_or("bf16");
+  if (c.fp8_recipe != "none" && (level.cast == amp::casting::none || type != "bf16"))
+    throw usage_error("fp8_recipe " + c.fp8_recipe + " needs a bf16 level; use opt_level O1 or O2 and amp_dtype bf16");
+  if (level.cast == amp::casting::none) return level;
   if (type != "fp16" && type != "bf16") throw usage_error("amp_dtype " + type + " is not known; use fp16 or bf16");
   amp::opt_level_overrides overrides{.compute = type == "fp16" ? amp::dtype::fp16 : amp::dtype::bf16};
   if (level.cast == amp::casting::model) {

@@ -1,7 +1,8 @@
 /// One optimizer at every level; a file of its own per optimizer, because each brings its own kernels.
 #pragma once
-#include <torch/torch.h>
+#include <ATen/ops/from_blob.h>
 
+#include <amp/scaling/bounded.hpp>
 #include <amp_torch/session.hpp>
 #include <amp_torch/state_dict.hpp>
 #include <functional>
@@ -20,12 +21,15 @@
 
 namespace clipbert::train::detail {
 
+/// A loss scale whose rules are chosen at run time; min_loss_scale and max_loss_scale hold for all of them.
+using Scale = amp::Bounded<amp::AnyScale>;
+
 /// What the sessions are made from. The model is cast already.
 struct SessionParts {
   model::ClipBert& model;
   const TrainerSettings& settings;
   amp::OptLevel level;  ///< one that with_opt_level knows
-  amp::AnyScale scale;
+  Scale scale;
   amp::storage_options storage;  ///< how masters and moments are kept
   std::span<const ParamGroup> groups;
   std::function<void(std::string_view)> log;
@@ -70,7 +74,7 @@ class SessionOf final : public Precision {
         in_fp32_(!L.master_weights || parts.storage.masters == amp::masters::fp32),
         session_(amp_torch::initialize<L>(
             parts.model, param_groups<Opt>(tensors_, parts.settings, parts.groups),
-            amp_torch::init_options<amp::AnyScale>{
+            amp_torch::init_options<Scale>{
                 .scale = parts.scale,
                 .max_consecutive_skips = 0,  // the trainer counts, static scales included
                 .log = std::move(parts.log),
@@ -139,7 +143,7 @@ class SessionOf final : public Precision {
  private:
   std::map<std::string, at::Tensor> tensors_;
   bool in_fp32_;  ///< masters can be handed out as they lie
-  amp::Session<L, std::reference_wrapper<model::ClipBert>, amp::AnyScale, Opt> session_;
+  amp::Session<L, std::reference_wrapper<model::ClipBert>, Scale, Opt> session_;
 };
 
 template <class Opt>

@@ -7,7 +7,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -15,9 +14,8 @@
 #include "log/event_sink.hpp"
 #include "model/clipbert.hpp"
 #include "model/loss.hpp"
-#include "train/param_groups.hpp"
-#include "train/precision.hpp"
-#include "train/schedule.hpp"
+#include "train/grad_stats.hpp"
+#include "train/trainer_impl.hpp"
 
 namespace clipbert::train {
 namespace {
@@ -27,80 +25,7 @@ double ms_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-/// A batch as tensors. The frames are used where they lie, so the batch must outlive them.
-struct BatchTensors {
-  at::Tensor frames, ids, mask, labels;
-
-  explicit BatchTensors(data::Batch& b) {
-    const auto ints = [&](std::vector<std::int64_t>& v, at::IntArrayRef shape) {
-      return at::from_blob(v.data(), shape, at::kLong);
-    };
-    frames = at::from_blob(b.frames.data(), {b.videos, b.clips * b.frames_per_clip, 3, b.height, b.width}, at::kFloat);
-    ids = ints(b.ids, {b.texts, b.length});
-    mask = ints(b.mask, {b.texts, b.length});
-    labels = ints(b.labels, {b.texts});
-  }
-};
-
-amp::SavedTensor saved(const at::Tensor& t) {
-  static const std::map<at::ScalarType, const char*> names{
-      {at::kFloat, "F32"}, {at::kDouble, "F64"}, {at::kHalf, "F16"}, {at::kBFloat16, "BF16"},
-      {at::kLong, "I64"},  {at::kInt, "I32"},    {at::kByte, "U8"},  {at::kBool, "BOOL"}};
-  const at::Tensor dense = t.detach().contiguous();
-  amp::SavedTensor out{names.at(t.scalar_type()), dense.sizes().vec(), std::vector<std::byte>(dense.nbytes())};
-  if (!out.bytes.empty()) std::memcpy(out.bytes.data(), dense.const_data_ptr(), out.bytes.size());
-  return out;
-}
-
-/// Copies a saved tensor into one of the same type and shape, bit for bit.
-void restore(const at::Tensor& t, const std::string& name, const amp::StateDict& state) {
-  const auto found = state.find(name);
-  if (found == state.end()) throw content_error("the state lacks \"" + name + "\": is it of another model?");
-  const amp::SavedTensor own = saved(t);
-  if (found->second.type != own.type || found->second.shape != own.shape) {
-    throw content_error("\"" + name + "\" of the state has another type or shape than the model's");
-  }
-  const at::Tensor copy = at::from_blob(const_cast<std::byte*>(found->second.bytes.data()), t.sizes(), t.scalar_type());
-  const at::NoGradGuard no_grad;
-  t.copy_(copy);
-}
-
-struct NamedTensor {
-  std::string name;
-  at::Tensor tensor;
-};
-
-const std::string model_prefix = "model.", session_prefix = "session.", random_key = "random.cpu";
-
 }  // namespace
-
-struct Trainer::Impl {
-  model::ClipBert& model;
-  const TrainerSettings settings;
-  const config::Config& config = settings.config;
-  const std::int64_t accumulation = settings.config.gradient_accumulation_steps;
-  data::BatchSource& source;
-  log::EventSink& sink;
-  TrainerHooks hooks;
-  RateSchedule schedule;
-  std::array<ParamGroup, 8> groups;
-  std::vector<NamedTensor> trained;  ///< in the order of the groups
-  std::unique_ptr<Precision> precision;
-  std::int64_t step = 0, skipped = 0, skips_in_a_row = 0;
-  RunningLoss running;
-  MemoryUse measured;
-  bool measure = false;
-
-  Impl(model::ClipBert& m, const TrainerSettings& s, data::BatchSource& src, log::EventSink& snk, TrainerHooks h);
-
-  std::optional<StepRecord> one_step();
-  bool micro_batch(std::int64_t micro, StepRecord& record, const MemoryMeter* meter);
-  void backward(const at::Tensor& scaled, bool last);
-  void finish(StepRecord& record);
-  void report(const StepRecord& record);
-  [[noreturn]] void diverge(const StepRecord& record) const;
-  [[nodiscard]] std::map<std::string, at::Tensor> untrained() const;
-};
 
 Trainer::Impl::Impl(model::ClipBert& m, const TrainerSettings& s, data::BatchSource& src, log::EventSink& snk,
                     TrainerHooks h)
@@ -114,11 +39,13 @@ Trainer::Impl::Impl(model::ClipBert& m, const TrainerSettings& s, data::BatchSou
   if (config.accumulate != "sum" && config.accumulate != "mean") {
     throw usage_error("accumulate \"" + config.accumulate + "\" is not known; use sum or mean");
   }
-  if (config.clip_recompute) throw usage_error("clip_recompute 1 is not supported; use 0");
   std::vector<NamedParam> names;
   for (const auto& p : model.named_parameters()) names.push_back({p.key(), p.value().requires_grad()});
   groups = eight_groups(names, config);
   precision = make_precision(model, settings, groups, [this](std::string_view line) { sink.info(line); });
+  if (config.fp8_recipe != "none") fp8 = std::make_unique<Fp8Products>(model, config.fp8_recipe);
+  passes = std::make_unique<ClipPasses>(model, config.clip_recompute, [this] { return precision->forward_region(); });
+  stats_every = std::max<std::int64_t>(1, settings.num_train_steps / 100);
   const auto tensors = amp_torch::named_tensors(model);
   for (const ParamGroup& group : groups) {
     for (const std::string& name : group.names) trained.push_back({name, tensors.at(name)});
@@ -131,7 +58,7 @@ Trainer::Impl::Impl(model::ClipBert& m, const TrainerSettings& s, data::BatchSou
 }
 
 /// Forward and backward of one micro batch; the last one ends with the check. False at the end of the source.
-bool Trainer::Impl::micro_batch(std::int64_t micro, StepRecord& record, const MemoryMeter* meter) {
+bool Trainer::Impl::micro_batch(std::int64_t micro, StepRecord& record) {
   const auto asked = Clock::now();
   std::optional<data::Batch> batch = source.next();
   record.data_wait_ms += ms_since(asked);
@@ -140,29 +67,25 @@ bool Trainer::Impl::micro_batch(std::int64_t micro, StepRecord& record, const Me
 
   auto start = Clock::now();
   const BatchTensors in(*batch);
-  at::Tensor logits;
-  {
-    const amp_torch::OpCast region = precision->forward_region();
-    logits = model.forward_clips(in.frames, batch->clips, in.ids, in.mask, batch->n_examples);
-  }
+  const at::Tensor logits = passes->forward(*batch, in);
   at::Tensor loss =
-      model::example_losses(logits.to(at::kFloat), in.labels, batch->videos,
+      model::example_losses(logits, in.labels, batch->videos,
                             {.aggregation = config.score_agg_func, .type = config.loss_type, .margin = config.margin})
           .mean();
   record.micro_losses.push_back(loss.item<float>());
   if (config.accumulate == "mean") loss = loss / static_cast<double>(accumulation);
   record.forward_ms += ms_since(start);
-  if (meter != nullptr && micro == 0) measured.activations = meter->now();
 
   start = Clock::now();
-  precision->scale_loss(loss, /*delay=*/!last, [&](const at::Tensor& scaled) { backward(scaled, last); });
+  precision->scale_loss(loss, /*delay=*/!last, [&](const at::Tensor& scaled) {
+    passes->backward(scaled);
+    if (last) complete_gradients();
+  });
   record.backward_ms += ms_since(start);
   return true;
 }
 
-void Trainer::Impl::backward(const at::Tensor& scaled, bool last) {
-  scaled.backward();
-  if (!last) return;
+void Trainer::Impl::complete_gradients() {
   // The original reduces over all parameters: one that no batch reached has a gradient of zero, and decays.
   for (const auto& [name, p] : trained) {
     if (!p.grad().defined()) p.mutable_grad() = at::zeros_like(p);
@@ -171,21 +94,26 @@ void Trainer::Impl::backward(const at::Tensor& scaled, bool last) {
     trained.front().tensor.mutable_grad().view(-1)[0] = std::numeric_limits<float>::quiet_NaN();
   }
   if (hooks.before_unscale) hooks.before_unscale(step + 1, model);
+  if ((step + 1) % stats_every == 0) report_gradients(precision->loss_scale());
 }
 
 std::optional<StepRecord> Trainer::Impl::one_step() {
   StepRecord record;
   std::optional<MemoryMeter> meter;
   if (measure) meter.emplace();
+  passes->measure(meter ? &*meter : nullptr);
   const auto start = Clock::now();
   record.loss_scale = precision->loss_scale();
   for (std::int64_t micro = 0; micro < accumulation; ++micro) {
-    if (!micro_batch(micro, record, meter ? &*meter : nullptr)) {
+    if (!micro_batch(micro, record)) {
       precision->zero_grad();
       return std::nullopt;
     }
   }
-  if (meter) measured.gradients = precision->memory().gradients;
+  if (meter) {
+    measured.activations = passes->activations();
+    measured.gradients = precision->memory().gradients;
+  }
   const auto update = Clock::now();
   finish(record);
   record.optimizer_ms = ms_since(update);
@@ -219,6 +147,7 @@ void Trainer::Impl::finish(StepRecord& record) {
     precision->step();
   }
   precision->zero_grad();
+  if (fp8) fp8->end_step();
   record.loss_scale_after = precision->loss_scale();
   record.epoch = static_cast<double>(settings.total_batch) * static_cast<double>(step) /
                  static_cast<double>(settings.total_examples);
@@ -230,6 +159,14 @@ void Trainer::Impl::finish(StepRecord& record) {
   record.loss_smoothed = running.value();
   skips_in_a_row = record.skipped ? skips_in_a_row + 1 : 0;
   skipped += record.skipped ? 1 : 0;
+}
+
+void Trainer::Impl::report_gradients(double scale) {
+  for (std::size_t g = 0, first = 0; g < groups.size(); first += groups[g++].names.size()) {
+    std::vector<at::Tensor> gradients;
+    for (std::size_t i = 0; i < groups[g].names.size(); ++i) gradients.push_back(trained[first + i].tensor.grad());
+    train::report_gradients(sink, group_names[g], step + 1, gradients, scale, config.profile);
+  }
 }
 
 void Trainer::Impl::report(const StepRecord& r) {
@@ -246,6 +183,11 @@ void Trainer::Impl::report(const StepRecord& r) {
              .data_wait_ms = r.data_wait_ms,
              .step_ms = r.step_ms,
              .mem_bytes = r.mem_bytes});
+  if (config.profile) {
+    sink.scalar("perf/forward_ms", r.step, r.forward_ms);
+    sink.scalar("perf/backward_ms", r.step, r.backward_ms);
+    sink.scalar("perf/optimizer_ms", r.step, r.optimizer_ms);
+  }
   if (hooks.on_step) hooks.on_step(r);
   if (config.max_consecutive_skips > 0 && skips_in_a_row >= config.max_consecutive_skips) diverge(r);
 }
@@ -263,13 +205,6 @@ void Trainer::Impl::diverge(const StepRecord& record) const {
       "training diverged at step " + std::to_string(record.step) + ": " + std::to_string(skips_in_a_row) +
       " steps in a row had gradients that are not finite (loss scale " + scale + "); the first bad tensor is " + first +
       "; lower the learning rates, or set min_loss_scale, scale_init or max_consecutive_skips");
-}
-
-/// What no optimizer holds: buffers and frozen parameters.
-std::map<std::string, at::Tensor> Trainer::Impl::untrained() const {
-  auto tensors = amp_torch::named_tensors(model);
-  for (const auto& [name, p] : trained) tensors.erase(name);
-  return tensors;
 }
 
 Trainer::Trainer(model::ClipBert& model, const TrainerSettings& settings, data::BatchSource& source,
@@ -291,44 +226,6 @@ std::int64_t Trainer::skipped_steps() const noexcept { return impl_->skipped; }
 double Trainer::loss_scale() const { return impl_->precision->loss_scale(); }
 const std::array<ParamGroup, 8>& Trainer::groups() const noexcept { return impl_->groups; }
 void Trainer::measure_next_step() noexcept { impl_->measure = true; }
-
-TrainingState Trainer::state() const {
-  TrainingState out;
-  out.step = impl_->step;
-  for (auto& [key, tensor] : impl_->precision->state()) out.tensors.emplace(session_prefix + key, std::move(tensor));
-  for (const auto& [name, t] : impl_->untrained()) out.tensors.emplace(model_prefix + name, saved(t));
-  out.tensors.emplace(random_key, saved(at::detail::getDefaultCPUGenerator().get_state()));
-  out.meta = {{"position", impl_->source.position()},
-              {"skipped", impl_->skipped},
-              {"skips_in_a_row", impl_->skips_in_a_row},
-              {"loss_smoothed", impl_->running.value()},
-              {"loss_started", impl_->running.started()}};
-  return out;
-}
-
-void Trainer::load(const TrainingState& state) {
-  amp::StateDict session;
-  for (const auto& [key, tensor] : state.tensors) {
-    if (key.starts_with(session_prefix)) session.emplace(key.substr(session_prefix.size()), tensor);
-  }
-  try {
-    impl_->precision->load(session);
-    for (const auto& [name, t] : impl_->untrained()) restore(t, model_prefix + name, state.tensors);
-    at::Generator generator = at::detail::getDefaultCPUGenerator();
-    const at::Tensor random = generator.get_state();
-    restore(random, random_key, state.tensors);
-    generator.set_state(random);
-    impl_->step = state.step;
-    impl_->skipped = state.meta.at("skipped");
-    impl_->skips_in_a_row = state.meta.at("skips_in_a_row");
-    impl_->running.restore(state.meta.at("loss_smoothed"), state.meta.at("loss_started"));
-    impl_->source.seek(state.meta.at("position"));
-  } catch (const amp::error& e) {
-    throw content_error(std::string("the state does not fit this run: ") + e.what());
-  } catch (const nlohmann::json::exception& e) {
-    throw content_error(std::string("the state lacks a counter: ") + e.what());
-  }
-}
 
 std::map<std::string, at::Tensor> Trainer::model_state() const {
   auto out = amp_torch::state_dict(impl_->model);

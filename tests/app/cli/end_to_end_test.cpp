@@ -104,7 +104,7 @@ void check_equal_runs(const Folder& folder, const std::string& a, const std::str
     CHECK(left[i].at("step") == i + 1);
     CHECK(essence(left[i]) == essence(right[i]));
   }
-  const std::string weights = "ckpt/model_step_" + std::to_string(steps) + ".safetensors";
+  const std::string weights = "ckpt/model_step_" + std::to_string(steps) + ".pt";
   const auto bytes = read_text(folder / a / weights);
   CHECK(!bytes.empty());
   CHECK(bytes == read_text(folder / b / weights));

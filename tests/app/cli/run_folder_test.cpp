@@ -72,11 +72,11 @@ TEST_SUITE("cli/run_folder") {
     REQUIRE_MESSAGE(again.code == 0, again.err);
     CHECK(has(again.err, "earlier_1"));
     const auto run = folder / "anew", earlier = run / "earlier_1";
-    CHECK(fs::exists(earlier / "ckpt" / "model_step_6.safetensors"));
+    CHECK(fs::exists(earlier / "ckpt" / "model_step_6.pt"));
     CHECK(count_files(earlier / "restore", "state_") == 2);
     CHECK(metrics_of(earlier).size() == 6);
-    CHECK_FALSE(fs::exists(run / "ckpt" / "model_step_6.safetensors"));
-    CHECK(fs::exists(run / "ckpt" / "model_step_4.safetensors"));
+    CHECK_FALSE(fs::exists(run / "ckpt" / "model_step_6.pt"));
+    CHECK(fs::exists(run / "ckpt" / "model_step_4.pt"));
     CHECK(fs::exists(run / "ckpt" / "best"));
     CHECK(metrics_of(run).size() == 4);
     const auto eval = folder.run({"eval", "--output_dir", "anew/earlier_1", "--inference_txt_db", "data/gallery.jsonl",
@@ -98,7 +98,7 @@ TEST_SUITE("cli/run_folder") {
     CHECK(has(on.err, "resumed at step 6"));
     const auto earlier = folder / "branch" / "earlier_1";
     CHECK(count_files(earlier / "restore", "state_") == 1);
-    CHECK(fs::exists(earlier / "ckpt" / "model_step_8.safetensors"));
+    CHECK(fs::exists(earlier / "ckpt" / "model_step_8.pt"));
     CHECK(metrics_of(earlier).size() == 8);
     const auto lines = metrics_of(folder / "branch");
     REQUIRE(lines.size() == 10);
@@ -155,7 +155,7 @@ TEST_SUITE("cli/run_folder") {
     REQUIRE(folder.run(train_words("metric", 2)).code == 0);
     const auto other = folder.run(train_words("metric", 4, {"--best_metric", "loss"}));
     REQUIRE(other.code == 0);
-    CHECK(fs::read_symlink(folder / "metric" / "ckpt" / "best") == "model_step_4.safetensors");
+    CHECK(fs::read_symlink(folder / "metric" / "ckpt" / "best") == "model_step_4.pt");
     CHECK(has(last_line(other.err), "best loss 0."));
   }
 
@@ -170,7 +170,7 @@ TEST_SUITE("cli/run_folder") {
     CHECK(has(last, "clipbert: "));
     CHECK(has(last, "state_a.safetensors"));
     CHECK(count_files(folder / "full" / "restore", "") == 0);
-    CHECK(fs::exists(folder / "full" / "ckpt" / "model_step_2.safetensors"));
+    CHECK(fs::exists(folder / "full" / "ckpt" / "model_step_2.pt"));
     CHECK(folder.run(train_words("full", 4)).code == 0);
   }
 
@@ -186,7 +186,7 @@ TEST_SUITE("cli/run_folder") {
     CHECK(has(outcome.err, "is not saved"));
     const auto again = folder.run(train_words("sound", 4));
     CHECK_MESSAGE(again.code == 0, again.err);
-    CHECK(fs::exists(folder / "sound" / "ckpt" / "model_step_4.safetensors"));
+    CHECK(fs::exists(folder / "sound" / "ckpt" / "model_step_4.pt"));
   }
 
   TEST_CASE("a closed terminal saves the state, and a closed reader of the messages does not end the run") {
@@ -202,7 +202,7 @@ TEST_SUITE("cli/run_folder") {
     CHECK(shell(folder,
                 "\"$CLIPBERT\" train --config c.json --output_dir pipe --max_train_steps 4 2>&1 | head -n 1 "
                 "> /dev/null") == 0);
-    CHECK(fs::exists(folder / "pipe" / "ckpt" / "model_step_4.safetensors"));
+    CHECK(fs::exists(folder / "pipe" / "ckpt" / "model_step_4.pt"));
   }
 
   TEST_CASE("B48 no validation is left out of a run that a signal stopped, the last one included") {

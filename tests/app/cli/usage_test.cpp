@@ -47,7 +47,7 @@ TEST_SUITE("cli/usage") {
     const Folder folder;
     const auto top = folder.run({"--help"});
     CHECK(top.code == 0);
-    for (const std::string command : {"train", "eval", "search", "compare", "demo-data", "info"}) {
+    for (const std::string command : {"train", "eval", "search", "compare", "report", "demo-data", "info"}) {
       CAPTURE(command);
       CHECK(has(top.out, command));
       const auto help = folder.run({command, "--help"});

@@ -96,6 +96,46 @@ TEST_SUITE("log/tensorboard") {
     CHECK(curves.at("amp/loss_scale") == Curve{{8, 1024.0}});
   }
 
+  TEST_CASE("a histogram comes back with its intervals, counts and sums") {
+    const Folder folder;
+    fs::path file;
+    Histogram h;
+    h.add(-3, 2);
+    h.add(-2, 0);
+    h.add(-1, 5);
+    {
+      TensorBoard board(folder.path);
+      file = board.file();
+      FanOut out({&board});
+      out.histogram("amp/grad_log2/cnn", 7, h);
+      out.flush();
+    }
+    const auto read = read_events(file);
+    CHECK_FALSE(read.bad_record.has_value());
+    const auto& event = read.events.back();
+    CHECK(event.step == 7);
+    REQUIRE(event.histograms.size() == 1);
+    CHECK(event.histograms[0].first == "amp/grad_log2/cnn");
+    const Histogram& got = event.histograms[0].second;
+    CHECK(got.limits == std::vector<double>{-3, -2, -1});
+    CHECK(got.counts == std::vector<double>{2, 0, 5});
+    CHECK(got.count == 7);
+    CHECK(got.sum == 2 * -3.5 + 5 * -1.5);
+    CHECK(got.squares == 2 * 3.5 * 3.5 + 5 * 1.5 * 1.5);
+  }
+
+  TEST_CASE("lines that come before the sinks are kept for them, in order") {
+    Warnings warnings;
+    FanOut out;
+    out.warn("one");
+    out.info("a line that is no warning");
+    out.warn("two");
+    CHECK(warnings.lines.empty());
+    out.open({&warnings});
+    out.warn("three");
+    CHECK(warnings.lines == std::vector<std::string>{"one", "two", "three"});
+  }
+
   TEST_CASE("B100 after a kill at step 55 and a resume from 30 each step shows once") {
     const Folder folder;
     const auto run = [&](std::int64_t first, std::int64_t last, double value) {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "config/errors.hpp"
+#include "train/state_files.hpp"
 
 namespace {
 
@@ -55,6 +56,14 @@ TEST_SUITE("train/checkpoint") {
     const Folder folder;
     write_state(folder.path / "s.safetensors", state_of(3));
     CHECK(same(read_state(folder.path / "s.safetensors"), state_of(3)));
+  }
+  TEST_CASE("tensors of 8-bit floats come back with their type") {
+    const Folder folder;
+    auto state = state_of(5);
+    state.tensors["m"] = {"F8_E4M3", {3}, {std::byte{1}, std::byte{0x7e}, std::byte{0x80}}};
+    state.tensors["bytes"] = {"U8", {1}, {std::byte{9}}};
+    write_state(folder.path / "s.safetensors", state);
+    CHECK(same(read_state(folder.path / "s.safetensors"), state));
   }
   TEST_CASE("states are written in turn and the newest is loaded") {
     const Folder folder;
@@ -106,12 +115,17 @@ TEST_SUITE("train/checkpoint") {
     CHECK_THROWS_AS(static_cast<void>(find_state("required", folder.path)), clipbert::usage_error);
     CHECK_THROWS_AS(static_cast<void>(find_state("/no/such/file", folder.path)), clipbert::usage_error);
     StateFiles(folder.path).save(state_of(4));
-    CHECK(find_state("auto", folder.path)->step == 4);
-    CHECK(find_state("required", folder.path)->step == 4);
+    CHECK(find_state("auto", folder.path)->state.step == 4);
+    CHECK(find_state("required", folder.path)->state.step == 4);
     CHECK_FALSE(find_state("never", folder.path).has_value());
-    CHECK(find_state(folder.path.string(), "elsewhere")->step == 4);
+    CHECK(find_state(folder.path.string(), "elsewhere")->state.step == 4);
+    CHECK(find_state(folder.path.string(), "elsewhere")->run == folder.path);
     write_state(folder.path / "x.safetensors", state_of(9));
-    CHECK(find_state((folder.path / "x.safetensors").string(), folder.path)->step == 9);
+    CHECK(find_state((folder.path / "x.safetensors").string(), folder.path)->run.empty());
+    CHECK(is_own_state(folder.path / "x.safetensors"));
+    std::ofstream(folder.path / "other.pt") << "PK\x03\x04 and more";
+    CHECK_FALSE(is_own_state(folder.path / "other.pt"));
+    CHECK(find_state((folder.path / "x.safetensors").string(), folder.path)->state.step == 9);
   }
   TEST_CASE("weights files keep the newest and the best") {
     const Folder folder;

@@ -1,170 +1,16 @@
-#include "train/trainer.hpp"
-
 #include <doctest/doctest.h>
 #include <torch/torch.h>
 
 #include <amp_torch/state_dict.hpp>
 #include <cmath>
 #include <limits>
-#include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "app/train/tiny_training.hpp"
 #include "config/errors.hpp"
-#include "log/event_sink.hpp"
-#include "model/clipbert.hpp"
 
-namespace {
-
-using clipbert::data::Batch;
-using clipbert::model::ClipBert;
-using clipbert::train::StepRecord;
-using clipbert::train::Trainer;
-using clipbert::train::TrainerHooks;
-using clipbert::train::TrainerSettings;
-
-constexpr std::int64_t vocab = 40;
-
-std::shared_ptr<ClipBert> tiny_model(double dropout = 0.0, const std::string& norm = "bn") {
-  torch::manual_seed(11);
-  clipbert::config::ModelConfig m;
-  m.hidden_size = 16;
-  m.num_hidden_layers = 1;
-  m.num_attention_heads = 2;
-  m.intermediate_size = 32;
-  m.vocab_size = vocab;
-  m.max_position_embeddings = 16;
-  m.max_grid_row_position_embeddings = m.max_grid_col_position_embeddings = 8;
-  m.hidden_dropout_prob = m.attention_probs_dropout_prob = dropout;
-  m.initializer_range = 0.1;
-  m.num_labels = 2;
-  clipbert::config::CnnConfig c;
-  c.depths = {1, 1};
-  c.stem_width = 4;
-  c.bottleneck_width = 4;
-  c.out_width = 8;
-  c.norm = norm;
-  c.freeze_at = norm == "bn" ? 0 : 2;
-  auto model = std::make_shared<ClipBert>(m, c);
-  model->train();
-  return model;
-}
-
-/// An endless stream of random batches; batch i depends on i only.
-class RandomSource final : public clipbert::data::BatchSource {
- public:
-  explicit RandomSource(std::int64_t videos = 2) : videos_(videos) {}
-  std::optional<Batch> next() override {
-    auto generator = at::detail::createCPUGenerator(static_cast<std::uint64_t>(1000 + at_++));
-    Batch b;
-    b.videos = videos_;
-    b.clips = 2;
-    b.frames_per_clip = 1;
-    b.height = b.width = 32;
-    b.texts = 2 * videos_;
-    b.length = 5;
-    const auto frames = at::randn({videos_, 2, 3, 32, 32}, generator);
-    const auto ids = at::randint(1, vocab, {b.texts, b.length}, generator, at::kLong);
-    b.frames.assign(frames.data_ptr<float>(), frames.data_ptr<float>() + frames.numel());
-    b.ids.assign(ids.data_ptr<std::int64_t>(), ids.data_ptr<std::int64_t>() + ids.numel());
-    b.mask.assign(b.ids.size(), 1);
-    for (std::int64_t v = 0; v < videos_; ++v) {
-      b.labels.insert(b.labels.end(), {1, 0});
-      b.n_examples.push_back(2);
-    }
-    return b;
-  }
-  [[nodiscard]] std::int64_t position() const override { return at_; }
-  void seek(std::int64_t position) override { at_ = position; }
-
- private:
-  std::int64_t videos_, at_ = 0;
-};
-
-/// Batches from memory.
-class ListSource final : public clipbert::data::BatchSource {
- public:
-  explicit ListSource(std::vector<Batch> batches) : batches_(std::move(batches)) {}
-  std::optional<Batch> next() override {
-    if (at_ == batches_.size()) return std::nullopt;
-    return batches_[at_++];
-  }
-  [[nodiscard]] std::int64_t position() const override { return static_cast<std::int64_t>(at_); }
-  void seek(std::int64_t position) override { at_ = static_cast<std::size_t>(position); }
-
- private:
-  std::vector<Batch> batches_;
-  std::size_t at_ = 0;
-};
-
-struct Sink final : clipbert::log::EventSink {
-  std::vector<clipbert::log::StepRecord> steps;
-  std::string lines;
-  void step(const clipbert::log::StepRecord& r) override { steps.push_back(r); }
-  void info(std::string_view line) override { lines += std::string(line) + '\n'; }
-};
-
-TrainerSettings settings_for(const std::string& level, const std::string& type = "bf16") {
-  TrainerSettings s;
-  s.num_train_steps = 12;
-  s.total_batch = 4;
-  s.total_examples = 16;
-  s.config.opt_level = level;
-  s.config.amp_dtype = type;
-  s.config.score_agg_func = "lse";
-  s.config.learning_rate = s.config.cnn_learning_rate = 1e-3;
-  s.config.grad_norm = 5;
-  s.config.scale_init = 1024;
-  return s;
-}
-
-using Weights = std::map<std::string, at::Tensor>;
-
-/// The name of the first tensor that differs, or an empty text.
-std::string first_difference(const Weights& a, const Weights& b) {
-  for (const auto& [name, t] : a) {
-    if (!torch::equal(t, b.at(name))) return name;
-  }
-  return a.size() == b.size() ? "" : "size";
-}
-
-/// 6 + 6 steps, the second half in a new trainer over a new model, against 12.
-void check_resume(const TrainerSettings& settings) {
-  CAPTURE(settings.config.opt_level.value());
-  CAPTURE(settings.config.amp_dtype.value());
-  Sink sink;
-  const auto whole = tiny_model(0.1), first = tiny_model(0.1), second = tiny_model(0.1);
-  RandomSource a, b, c;
-  std::vector<StepRecord> unbroken, resumed;
-  torch::manual_seed(5);
-  Trainer all(*whole, settings, a, sink);
-  for (int i = 0; i < 12; ++i) unbroken.push_back(*all.step());
-
-  torch::manual_seed(5);
-  Trainer half(*first, settings, b, sink);
-  for (int i = 0; i < 6; ++i) resumed.push_back(*half.step());
-  const auto state = half.state();
-  torch::manual_seed(77);  // what another process would start from
-  Trainer rest(*second, settings, c, sink);
-  rest.load(state);
-  CHECK(rest.global_step() == 6);
-  for (int i = 0; i < 6; ++i) resumed.push_back(*rest.step());
-  for (std::size_t i = 0; i < unbroken.size(); ++i) {
-    CAPTURE(i);
-    CHECK(unbroken[i].loss == resumed[i].loss);
-    CHECK(unbroken[i].loss_smoothed == resumed[i].loss_smoothed);
-    CHECK(unbroken[i].lr == resumed[i].lr);
-    CHECK(unbroken[i].loss_scale == resumed[i].loss_scale);
-    CHECK(unbroken[i].skipped == resumed[i].skipped);
-    CHECK(unbroken[i].grad_norm == resumed[i].grad_norm);
-  }
-  CHECK(first_difference(all.model_state(), rest.model_state()) == "");
-  CHECK((all.state().tensors == rest.state().tensors));
-  CHECK(all.state().meta == rest.state().meta);
-}
-
-}  // namespace
+using namespace tiny_training;  // NOLINT: a test of it
 
 TEST_SUITE("train/trainer") {
   TEST_CASE("every level trains: records are complete and the loss is finite") {
@@ -436,43 +282,14 @@ TEST_SUITE("train/trainer") {
     refused([](auto& c) { c.master_weights = "fp4"; });
     refused([](auto& c) { c.optimizer_state = "int8"; });
     refused([](auto& c) { c.accumulate = "median"; });
+    refused([](auto& c) { c.fp8_recipe = "fp4"; });
+    refused([](auto& c) {
+      c.fp8_recipe = "delayed";
+      c.amp_dtype = "fp16";
+    });
     refused([](auto& c) {
       c.loss_scale = clipbert::config::LossScale{.dynamic = true};
       c.scaler = "other";
     });
-  }
-}
-
-TEST_SUITE("train/resume") {
-  TEST_CASE("B48 resumed training equals unbroken training bit for bit, with dropout") {
-    for (const auto& [level, type] :
-         {std::pair{"O0", "bf16"}, {"O1", "bf16"}, {"O2", "bf16"}, {"O2", "fp16"}, {"O3", "bf16"}}) {
-      check_resume(settings_for(level, type));
-    }
-  }
-  TEST_CASE("B48 so does training with other forms of masters and moments") {
-    for (const auto& [masters, moments] : {std::pair{"remainder", "bf16"}, {"kahan", "fp8"}, {"stochastic", "fp16"}}) {
-      CAPTURE(masters);
-      auto settings = settings_for("O2", "bf16");
-      settings.config.master_weights = masters;
-      settings.config.optimizer_state = moments;
-      check_resume(settings);
-    }
-  }
-  TEST_CASE("B48 so does training with accumulation, skipped steps and a growing scale") {
-    auto settings = settings_for("O2", "fp16");
-    settings.config.gradient_accumulation_steps = 2;
-    settings.config.inject_nan_every = 4;
-    settings.config.scale_window = 2;
-    check_resume(settings);
-  }
-  TEST_CASE("a state of another model is refused and names what is missing") {
-    RandomSource source;
-    Sink sink;
-    const auto one = tiny_model(), other = tiny_model(0.0, "frozen_bn");
-    Trainer a(*one, settings_for("O2"), source, sink);
-    Trainer b(*other, settings_for("O2"), source, sink);
-    a.step();
-    CHECK_THROWS_AS(b.load(a.state()), clipbert::content_error);
   }
 }
