@@ -69,7 +69,8 @@ void fill_precision(Config& config, bool on_cuda, std::vector<std::string>& note
     notes.push_back("loss_scale is not needed: " + (level == "O0" ? std::string("O0") : "bf16") +
                     " has fp32's exponent range");
   }
-  if (!config.keep_batchnorm_fp32) config.keep_batchnorm_fp32 = level != "O3";
+  // O1 has no such choice, and a file that sets it there is refused: what is written down must be readable again
+  if (!config.keep_batchnorm_fp32 && level != "O1") config.keep_batchnorm_fp32 = level != "O3";
   if (!config.master_weights) config.master_weights = level == "O3" ? "none" : "fp32";
 }
 

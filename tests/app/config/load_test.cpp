@@ -226,6 +226,14 @@ TEST_SUITE("config/load") {
     CHECK(parse(to_json(Config{}).dump(), "defaults").warnings.empty());
   }
 
+  TEST_CASE("what a run of any level writes down is read again, its own contradictions not among it") {
+    for (const auto* level : {"O0", "O1", "O2", "O3"}) {
+      CAPTURE(level);
+      const auto written = to_json(effective(with(std::string(R"({"opt_level": ")") + level + "\"}")).config);
+      CHECK(to_json(from_json(parse_json(written.dump(), "args.json").root, "args.json").config) == written);
+    }
+  }
+
   TEST_CASE("help and listing have a line for every key, with default and source") {
     const auto help = help_text();
     const auto list = listing(with(R"({"seed": 3})", {"--fps", "2"}));
