@@ -1,9 +1,9 @@
 #include "config/load.hpp"
 
 #include <doctest/doctest.h>
+#include <unistd.h>
 
 #include <array>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -30,7 +30,7 @@ std::string refusal(std::string_view text, const Words& flags = {}) {
 bool has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
 struct Folder {
-  fs::path path = fs::temp_directory_path() / ("clipbert_load_test_" + std::to_string(std::rand()));
+  fs::path path = fs::temp_directory_path() / ("clipbert_load_test_" + std::to_string(::getpid()));
   Folder() { fs::create_directories(path); }
   ~Folder() { fs::remove_all(path); }
   void write(const std::string& name, std::string_view text) const {
