@@ -515,6 +515,9 @@ TEST_SUITE("toolkit/session") {
     CHECK(has(message_of([&] { session.add_group<1>({Adam{}, group(2), "late"}); }), "again is given twice"));
     CHECK(has(message_of([&] { session.add_group<0>({Sgd{}, group(0), "late"}); }), "again is given twice"));
     CHECK(has(message_of([&] { session.add_group<0>({Sgd{}, group(2), "late"}); }), "again is given twice"));
+    const auto tail = std::make_shared<amp::FixedParams>(std::vector{
+        amp::Param{.name = "tail", .value = session.model().b.data() + 3, .size = 2, .type = amp::dtype::fp32}});
+    CHECK(has(message_of([&] { session.add_group<0>({Sgd{}, tail, "late"}); }), "parameters b and tail overlap"));
     CHECK(session.optimizer<0>().group_count() == 1);
     CHECK(session.optimizer<1>().group_count() == 1);
     using Both = amp::Session<amp::O0, Net32, amp::NoScale, Sgd, Adam>;

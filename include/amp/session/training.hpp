@@ -1,5 +1,6 @@
 /// The class behind a session: a cast model, its optimizers and its loss scalers, and the order in which they work.
 #pragma once
+#include <algorithm>
 #include <amp/core/check.hpp>
 #include <amp/loss_scaler.hpp>
 #include <amp/master_weights.hpp>
@@ -15,12 +16,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
 #include <type_traits>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -193,18 +194,16 @@ class Session {
         MasterWeights<Opts>(std::move(std::get<I>(specs)), storage, options_.exec, at)...);
   }
 
-  /// throws  amp::error if a value stands in two optimizers, or in one of them and among the `added` ones
+  /// throws  amp::error if two optimizers step the same memory, or one of them and the `added` parameters do
   void expect_stepped_once(std::span<const Param> added, where at) {
-    std::unordered_set<const void*> values;
-    const auto once = [&](const Param& p) {
-      expects(
-          p.size == 0 || values.insert(p.value).second,
-          [&] { return "parameter " + p.name + " is given twice, so it would be stepped twice"; }, at);
-    };
+    std::vector<Param> all;
     each_optimizer(*this, [&](auto& optimizer, detail::GradSlot&) {
-      for (const Param& p : optimizer.params()) once(p);
+      std::ranges::move(optimizer.params(), std::back_inserter(all));
     });
-    for (const Param& p : added) once(p);
+    all.insert(all.end(), added.begin(), added.end());
+    std::vector<const Param*> each;
+    for (const Param& p : all) each.push_back(&p);
+    detail::expect_apart(std::move(each), at);
   }
 
   template <class Self, class F>
