@@ -130,8 +130,7 @@ class Reader {
 
 }  // namespace
 
-// ---- writing
-// ----------------------------------------------------------------------------------------------------------
+// ---- writing ----------------------------------------------------------------------------------------------
 
 struct IndexWriter::Directory {
   Json json, videos = Json::array();
@@ -188,8 +187,7 @@ void IndexWriter::commit(const std::vector<Unreadable>& unreadable) {
   file_.commit();
 }
 
-// ---- reading
-// ----------------------------------------------------------------------------------------------------------
+// ---- reading ----------------------------------------------------------------------------------------------
 
 struct FeatureIndex::Content {
   explicit Content(const fs::path& file) : reader(file) {}

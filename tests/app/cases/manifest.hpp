@@ -1,7 +1,6 @@
 /// The shared cases: a manifest of input files and what must come out of each, by the rules of the folder's README.
 #pragma once
 #include <doctest/doctest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -19,6 +18,7 @@
 
 #include "app/cases/skip_list.hpp"
 #include "support/shared_data.hpp"
+#include "support/temp_folder.hpp"
 
 namespace test_support {
 
@@ -87,18 +87,9 @@ inline nlohmann::json manifest() {
 
 /// A copy of a case's file under the name that the case asks for, in a folder of this process that goes with it.
 inline std::filesystem::path renamed_copy(const std::filesystem::path& file, const std::string& name) {
-  struct Folder {
-    std::filesystem::path path =
-        std::filesystem::temp_directory_path() / ("clipbert_cases_" + std::to_string(::getpid()));
-    Folder() { std::filesystem::create_directories(path); }
-    ~Folder() {
-      std::error_code ignored;
-      std::filesystem::remove_all(path, ignored);
-    }
-  };
-  static const Folder folder;
-  std::filesystem::copy_file(file, folder.path / name, std::filesystem::copy_options::overwrite_existing);
-  return folder.path / name;
+  static const TempFolder folder;
+  std::filesystem::copy_file(file, folder / name, std::filesystem::copy_options::overwrite_existing);
+  return folder / name;
 }
 
 /// All cases of a kind that the skip list lets through; none, in words, without the shared folder. A file whose size or

@@ -65,23 +65,7 @@ Outcome Program::wait() {
   return {WIFEXITED(status_) ? WEXITSTATUS(status_) : 128 + WTERMSIG(status_), read_text(out_), read_text(err_)};
 }
 
-Folder::Folder() {
-  std::string name = (std::filesystem::temp_directory_path() / "clipbert_test_XXXXXX").string();
-  if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot make a folder like " + name);
-  path_ = name;
-}
-
-Folder::~Folder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
-Outcome Folder::run(const std::vector<std::string>& words) const { return Program(words, path_).wait(); }
-
-void Folder::write(const std::string& name, const std::string& text) const {
-  std::filesystem::create_directories((path_ / name).parent_path());
-  std::ofstream(path_ / name, std::ios::binary) << text;
-}
+Outcome Folder::run(const std::vector<std::string>& words) const { return Program(words, path()).wait(); }
 
 std::string read_text(const std::filesystem::path& file) {
   std::ifstream in(file, std::ios::binary);

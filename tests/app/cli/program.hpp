@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "support/temp_folder.hpp"
+
 namespace test_support {
 
 struct Outcome {
@@ -34,23 +36,11 @@ class Program {
   std::filesystem::path out_, err_;
 };
 
-/// A temporary folder that goes with the object.
-class Folder {
+/// A temporary folder to run the program in.
+class Folder : public TempFolder {
  public:
-  Folder();
-  ~Folder();
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
-  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-  [[nodiscard]] std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
   /// Runs the program in it to its end.
   [[nodiscard]] Outcome run(const std::vector<std::string>& words) const;
-  /// Writes a file in it.
-  void write(const std::string& name, const std::string& text) const;
-
- private:
-  std::filesystem::path path_;
 };
 
 [[nodiscard]] std::string read_text(const std::filesystem::path& file);

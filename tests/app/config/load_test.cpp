@@ -1,16 +1,19 @@
 #include "config/load.hpp"
 
 #include <doctest/doctest.h>
-#include <unistd.h>
 
 #include <array>
 #include <filesystem>
 #include <fstream>
 
 #include "config/errors.hpp"
+#include "support/errors.hpp"
+#include "support/temp_folder.hpp"
 
 namespace fs = std::filesystem;
 using namespace clipbert::config;
+using test_support::has;
+using Folder = test_support::TempFolder;
 
 namespace {
 
@@ -26,18 +29,6 @@ std::string refusal(std::string_view text, const Words& flags = {}) {
   }
   return "accepted";
 }
-
-bool has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
-
-struct Folder {
-  fs::path path = fs::temp_directory_path() / ("clipbert_load_test_" + std::to_string(::getpid()));
-  Folder() { fs::create_directories(path); }
-  ~Folder() { fs::remove_all(path); }
-  void write(const std::string& name, std::string_view text) const {
-    fs::create_directories((path / name).parent_path());
-    std::ofstream(path / name) << text;
-  }
-};
 
 }  // namespace
 
@@ -326,21 +317,21 @@ TEST_SUITE("config/paths") {
     folder.write("vocab/vocab.txt", "x");
     folder.write("model.json", R"({"hidden_size": 24, "num_attention_heads": 2})");
     folder.write("a.jsonl", "");
-    fs::create_directories(folder.path / "clips");
-    auto config = load(folder.path / "run.json").config;
+    fs::create_directories(folder.path() / "clips");
+    auto config = load(folder.path() / "run.json").config;
     check_paths(config);
-    CHECK(config.tokenizer_dir == (folder.path / "vocab").string());
-    CHECK(config.val_datasets[0].img == (folder.path / "clips").string());
+    CHECK(config.tokenizer_dir == (folder.path() / "vocab").string());
+    CHECK(config.val_datasets[0].img == (folder.path() / "clips").string());
     CHECK(model_config(config).hidden_size == 24);
 
     const std::vector<std::string> flags{"--inference_img_db", "tests"};
-    config = load(folder.path / "run.json", flags).config;
+    config = load(folder.path() / "run.json", flags).config;
     if (fs::exists("tests")) {  // the folder where tests run
       check_paths(config);
       CHECK(config.inference_img_db == fs::absolute("tests").string());
     }
     folder.write("run.json", R"({"tokenizer_dir": "a.jsonl", "e2e_weights_path": "clips"})");
-    config = load(folder.path / "run.json").config;
+    config = load(folder.path() / "run.json").config;
     CHECK_THROWS_AS(check_paths(config), clipbert::usage_error);
   }
 
@@ -358,7 +349,7 @@ TEST_SUITE("config/paths") {
     const Folder folder;
     folder.write("m.json", "{\"hidden_size\": 24,\n\"num_atention_heads\": 2}");
     try {
-      static_cast<void>(model_config(with(R"({"model_config": ")" + (folder.path / "m.json").string() + "\"}")));
+      static_cast<void>(model_config(with(R"({"model_config": ")" + (folder.path() / "m.json").string() + "\"}")));
       FAIL("accepted");
     } catch (const clipbert::usage_error& e) {
       CHECK(has(e.what(), "num_atention_heads (line 2) is not known; the nearest key is num_attention_heads"));

@@ -2,12 +2,12 @@
 
 #include <doctest/doctest.h>
 #include <torch/torch.h>
-#include <unistd.h>
 
 #include <fstream>
 #include <iterator>
 
 #include "config/errors.hpp"
+#include "support/temp_folder.hpp"
 
 using namespace clipbert;
 namespace fs = std::filesystem;
@@ -16,10 +16,8 @@ namespace {
 
 /// A file in a folder that goes with it.
 struct Place {
-  fs::path folder = fs::temp_directory_path() / ("feature_index_" + std::to_string(::getpid()));
+  test_support::TempFolder folder;
   fs::path file = folder / "i.index";
-  Place() { fs::create_directories(folder); }
-  ~Place() { fs::remove_all(folder); }
 };
 
 const eval::IndexOrigin origin{.model = "m", .settings = "s", .n_clips = 2, .weights = "w.pt", .folder = "v\xFF"};
@@ -97,6 +95,6 @@ TEST_SUITE("eval/feature_index") {
       writer.add({"a.mp4", {}, "", grid(1), ""});
       CHECK_THROWS_AS(writer.add({"b.mp4", {}, "", at::zeros({1, 3, 3, 8}), ""}), content_error);
     }
-    CHECK(fs::is_empty(place.folder));
+    CHECK(fs::is_empty(place.folder.path()));
   }
 }

@@ -12,18 +12,14 @@
 #include <string>
 
 #include "config/errors.hpp"
+#include "support/temp_folder.hpp"
 
 namespace fs = std::filesystem;
 using clipbert::io::AtomicFile;
 using clipbert::io::write_atomically;
+using Folder = test_support::TempFolder;
 
 namespace {
-
-struct Folder {
-  fs::path path = fs::temp_directory_path() / ("clipbert_atomic_test_" + std::to_string(::getpid()));
-  Folder() { fs::create_directories(path); }
-  ~Folder() { fs::remove_all(path); }
-};
 
 std::string content(const fs::path& file) {
   std::ifstream in(file, std::ios::binary);
@@ -35,7 +31,7 @@ std::string content(const fs::path& file) {
 TEST_SUITE("io/atomic_file") {
   TEST_CASE("a file appears whole on commit and not before") {
     const Folder folder;
-    const auto place = folder.path / "a.txt";
+    const auto place = folder.path() / "a.txt";
     {
       AtomicFile file(place);
       file.write("one ");
@@ -46,21 +42,21 @@ TEST_SUITE("io/atomic_file") {
     CHECK(content(place) == "one two");
     { AtomicFile dropped(place); }
     CHECK(content(place) == "one two");
-    CHECK(std::distance(fs::directory_iterator(folder.path), fs::directory_iterator()) == 1);
+    CHECK(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) == 1);
   }
 
   TEST_CASE("a link keeps pointing to the file that is replaced") {
     const Folder folder;
-    write_atomically(folder.path / "real", "old");
-    fs::create_symlink("real", folder.path / "link");
-    write_atomically(folder.path / "link", "new");
-    CHECK(fs::is_symlink(folder.path / "link"));
-    CHECK(content(folder.path / "real") == "new");
+    write_atomically(folder.path() / "real", "old");
+    fs::create_symlink("real", folder.path() / "link");
+    write_atomically(folder.path() / "link", "new");
+    CHECK(fs::is_symlink(folder.path() / "link"));
+    CHECK(content(folder.path() / "real") == "new");
   }
 
   TEST_CASE("a disk that takes no more leaves the old file and says so in one line") {
     const Folder folder;
-    const auto place = folder.path / "a.bin";
+    const auto place = folder.path() / "a.bin";
     write_atomically(place, "old");
     const pid_t child = ::fork();
     REQUIRE(child >= 0);
@@ -87,7 +83,7 @@ TEST_SUITE("io/atomic_file") {
 
   TEST_CASE("a kill at any instant leaves a whole file") {
     const Folder folder;
-    const auto place = folder.path / "state";
+    const auto place = folder.path() / "state";
     write_atomically(place, std::string(200'000, '0'));
     for (int round = 0; round < 20; ++round) {
       const pid_t child = ::fork();
@@ -102,9 +98,9 @@ TEST_SUITE("io/atomic_file") {
       CHECK(now.size() == 200'000);
       CHECK(now.find_first_not_of(now[0]) == std::string::npos);
     }
-    std::ofstream(folder.path / "left.tmp") << "half";
-    CHECK(clipbert::io::remove_leftovers(folder.path) >= 1);
-    CHECK(std::distance(fs::directory_iterator(folder.path), fs::directory_iterator()) == 1);
+    std::ofstream(folder.path() / "left.tmp") << "half";
+    CHECK(clipbert::io::remove_leftovers(folder.path()) >= 1);
+    CHECK(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) == 1);
   }
 
   TEST_CASE("a folder that does not exist is an error that says so") {

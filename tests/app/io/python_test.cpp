@@ -11,7 +11,7 @@
 
 using namespace clipbert::io;
 using test_support::tensor_of;
-using Folder = test_support::IoFolder;
+using Folder = test_support::TempFolder;
 
 namespace {
 
@@ -30,12 +30,12 @@ std::string torch_python() {
 /// Runs a program with the folder as its argument. -> its exit code is 0
 bool run(const std::string& python, const Folder& folder, const std::string& program) {
   test_support::write_bytes(
-      folder.path / "program.py",
+      folder.path() / "program.py",
       "import sys, torch\nfrom collections import OrderedDict\nd = sys.argv[1] + '/'\n" + program);
-  const auto code = std::system(("'" + python + "' '" + (folder.path / "program.py").string() + "' '" +
-                                 folder.path.string() + "' > '" + (folder.path / "said").string() + "' 2>&1")
+  const auto code = std::system(("'" + python + "' '" + (folder.path() / "program.py").string() + "' '" +
+                                 folder.path().string() + "' > '" + (folder.path() / "said").string() + "' 2>&1")
                                     .c_str());
-  INFO(test_support::content_of(folder.path / "said"));
+  INFO(test_support::content_of(folder.path() / "said"));
   CHECK(code == 0);
   return code == 0;
 }
@@ -47,19 +47,8 @@ TEST_SUITE("io/python") {
     const auto python = torch_python();
     if (python.empty()) return;
     const Folder folder;
-    const Tensors tensors{
-        {"w", tensor_of<float>(DType::f32, {2, 3}, {1, 2, 3, 4, 5, 6.5F})},
-        {"d", tensor_of<double>(DType::f64, {}, {0.1})},
-        {"h", tensor_of<std::uint16_t>(DType::f16, {3}, {0x3c00, 0x7bff, 1})},
-        {"b", tensor_of<std::uint16_t>(DType::bf16, {1, 1}, {0x3f80})},
-        {"i", tensor_of<std::int64_t>(DType::i64, {2}, {-1, std::numeric_limits<std::int64_t>::max()})},
-        {"i32", tensor_of<std::int32_t>(DType::i32, {1}, {-7})},
-        {"i16", tensor_of<std::int16_t>(DType::i16, {1}, {-7})},
-        {"i8", tensor_of<std::int8_t>(DType::i8, {1}, {-7})},
-        {"u8", tensor_of<std::uint8_t>(DType::u8, {3}, {0, 128, 255})},
-        {"flag", tensor_of<std::uint8_t>(DType::boolean, {2}, {0, 1})},
-        {"empty", tensor_of<float>(DType::f32, {0, 5}, {})}};
-    write_torch(folder.path / "ours.pt", views_of(tensors));
+    const auto tensors = test_support::tensors_of_every_type("odd");
+    write_torch(folder.path() / "ours.pt", views_of(tensors));
     if (!run(python, folder, R"(
 s = torch.load(d + 'ours.pt', weights_only=True)
 assert type(s) is OrderedDict and list(s) == sorted(s), s
@@ -67,7 +56,8 @@ want = dict(w=torch.tensor([[1, 2, 3], [4, 5, 6.5]]), d=torch.tensor(0.1, dtype=
             h=torch.tensor([1, 65504, 2.0**-24], dtype=torch.float16), b=torch.ones(1, 1, dtype=torch.bfloat16),
             i=torch.tensor([-1, 2**63 - 1]), i32=torch.tensor([-7], dtype=torch.int32),
             i16=torch.tensor([-7], dtype=torch.int16), i8=torch.tensor([-7], dtype=torch.int8),
-            u8=torch.tensor([0, 128, 255], dtype=torch.uint8), flag=torch.tensor([False, True]), empty=torch.zeros(0, 5))
+            u8=torch.tensor([0, 128, 255], dtype=torch.uint8), flag=torch.tensor([False, True]), empty=torch.zeros(0, 5),
+            odd=torch.tensor([9], dtype=torch.uint8))
 assert set(want) == set(s)
 for form in (s, torch.load(d + 'ours.pt', weights_only=True, mmap=True)):
     for k, v in want.items():
@@ -88,8 +78,8 @@ for name, old in (('a.pt', True), ('b.pt', False)):
                 'size': torch.Size([1, 2]), 'epoch': 3}, d + name, _use_new_zipfile_serialization=old)
 )"))
       return;
-    CHECK(read_weights(folder.path / "zip.pt").tensors == tensors);
-    CHECK(read_weights(folder.path / "old.pt").tensors == tensors);
+    CHECK(read_weights(folder.path() / "zip.pt").tensors == tensors);
+    CHECK(read_weights(folder.path() / "old.pt").tensors == tensors);
     std::vector<float> base(24), turned, every_second;
     for (std::size_t i = 0; i < 24; ++i) base[i] = static_cast<float>(i);
     for (std::size_t i = 0; i < 24; ++i) turned.push_back(base[i % 4 * 6 + i / 4]);
@@ -98,8 +88,8 @@ for name, old in (('a.pt', True), ('b.pt', False)):
     for (int i = 0; i < 3; ++i) wide.insert(wide.end(), base.begin(), base.begin() + 6);
     for (const char* name : {"a.pt", "b.pt"}) {
       CAPTURE(name);
-      const auto root = read_checkpoint(folder.path / name);
-      const auto read = weights_in(root, folder.path / name);
+      const auto root = read_checkpoint(folder.path() / name);
+      const auto read = weights_in(root, folder.path() / name);
       CHECK(read.under == "state_dict");
       CHECK(read.passed_over.empty());
       CHECK(read.tensors.at("rows") == tensor_of<float>(DType::f32, {2, 6}, {base.begin() + 6, base.begin() + 18}));

@@ -11,10 +11,12 @@
 
 #include "app/io/support.hpp"
 #include "config/errors.hpp"
+#include "support/errors.hpp"
 
 namespace fs = std::filesystem;
 using namespace clipbert::io;
-using Folder = test_support::IoFolder;
+using Folder = test_support::TempFolder;
+using test_support::has;
 using test_support::tensor_of;
 
 namespace {
@@ -22,7 +24,7 @@ namespace {
 /// What reading a file with this header and so many data bytes says.
 std::string refusal(const std::string& header, std::size_t data, std::uint64_t length = 0) {
   const Folder folder;
-  const auto file = folder.path / "bad.safetensors";
+  const auto file = folder.path() / "bad.safetensors";
   if (length == 0) length = header.size();
   std::ofstream out(file, std::ios::binary);
   out.write(reinterpret_cast<const char*>(&length), sizeof(length));
@@ -44,44 +46,30 @@ std::string entry(const std::string& name, const std::string& dtype, const std::
   return "\"" + name + R"(":{"dtype":")" + dtype + R"(","shape":)" + shape + R"(,"data_offsets":)" + offsets + "}";
 }
 
-bool has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
-
 }  // namespace
 
 TEST_SUITE("io/safetensors") {
   TEST_CASE(
       "every element type, scalars, empty tensors and metadata survive a round trip, in the same bytes each time") {
     const Folder folder;
-    const Tensors tensors{
-        {"w", tensor_of<float>(DType::f32, {2, 3}, {1, 2, 3, 4, 5, 6})},
-        {"d", tensor_of<double>(DType::f64, {}, {0.1})},
-        {"h", tensor_of<std::uint16_t>(DType::f16, {3}, {0x3c00, 0x7bff, 1})},
-        {"b", tensor_of<std::uint16_t>(DType::bf16, {1, 1}, {0x3f80})},
-        {"i", tensor_of<std::int64_t>(DType::i64, {2}, {-1, std::numeric_limits<std::int64_t>::max()})},
-        {"i32", tensor_of<std::int32_t>(DType::i32, {1}, {-7})},
-        {"i16", tensor_of<std::int16_t>(DType::i16, {1}, {-7})},
-        {"i8", tensor_of<std::int8_t>(DType::i8, {1}, {-7})},
-        {"u8", tensor_of<std::uint8_t>(DType::u8, {3}, {0, 128, 255})},
-        {"flag", tensor_of<std::uint8_t>(DType::boolean, {2}, {0, 1})},
-        {"empty", tensor_of<float>(DType::f32, {0, 5}, {})},
-        {"name \"\xc3\xa9\"\n", tensor_of<std::uint8_t>(DType::u8, {1}, {9})}};
+    const auto tensors = test_support::tensors_of_every_type("name \"\xc3\xa9\"\n");
     const Metadata metadata{{"format", "pt"}, {"step", "7"}};
-    write_safetensors(folder.path / "a", tensors, metadata);
-    const auto read = read_safetensors(folder.path / "a");
+    write_safetensors(folder.path() / "a", tensors, metadata);
+    const auto read = read_safetensors(folder.path() / "a");
     CHECK(read.tensors == tensors);
     CHECK(read.metadata == metadata);
-    write_safetensors(folder.path / "b", read.tensors, read.metadata);
-    CHECK(test_support::content_of(folder.path / "a") == test_support::content_of(folder.path / "b"));
+    write_safetensors(folder.path() / "b", read.tensors, read.metadata);
+    CHECK(test_support::content_of(folder.path() / "a") == test_support::content_of(folder.path() / "b"));
     std::uint64_t length = 0;
-    std::memcpy(&length, test_support::content_of(folder.path / "a").data(), sizeof(length));
+    std::memcpy(&length, test_support::content_of(folder.path() / "a").data(), sizeof(length));
     CHECK(length % 8 == 0);
-    write_safetensors(folder.path / "none", Tensors{});
-    CHECK(read_safetensors(folder.path / "none").tensors.empty());
+    write_safetensors(folder.path() / "none", Tensors{});
+    CHECK(read_safetensors(folder.path() / "none").tensors.empty());
   }
 
   TEST_CASE("a tensor whose bytes do not fit its shape is not written") {
     const Folder folder;
-    const auto file = folder.path / "x";
+    const auto file = folder.path() / "x";
     CHECK_THROWS_AS(write_safetensors(file, Tensors{{"w", {DType::f32, {3}, std::vector<std::byte>(11)}}}),
                     clipbert::content_error);
     CHECK_FALSE(fs::exists(file));
@@ -124,13 +112,13 @@ TEST_SUITE("io/safetensors") {
 
   TEST_CASE("a file cut at any byte is refused") {
     const Folder folder;
-    const auto file = folder.path / "whole";
+    const auto file = folder.path() / "whole";
     write_safetensors(file, Tensors{{"a", tensor_of<float>(DType::f32, {3}, {1, 2, 3})},
                                     {"b", tensor_of<std::uint8_t>(DType::u8, {2}, {1, 2})}});
     const auto whole = test_support::content_of(file);
     for (std::size_t size = 0; size < whole.size(); ++size) {
-      std::ofstream(folder.path / "cut", std::ios::binary) << whole.substr(0, size);
-      CHECK_THROWS_AS(static_cast<void>(read_safetensors(folder.path / "cut")), clipbert::content_error);
+      std::ofstream(folder.path() / "cut", std::ios::binary) << whole.substr(0, size);
+      CHECK_THROWS_AS(static_cast<void>(read_safetensors(folder.path() / "cut")), clipbert::content_error);
     }
   }
 

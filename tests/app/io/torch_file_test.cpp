@@ -16,24 +16,10 @@ using namespace clipbert::io;
 using namespace std::string_literals;
 using test_support::has;
 using test_support::tensor_of;
-using Folder = test_support::IoFolder;
+using test_support::tensors_of_every_type;
+using Folder = test_support::TempFolder;
 
 namespace {
-
-Tensors of_every_type() {
-  return {{"w", tensor_of<float>(DType::f32, {2, 3}, {1, 2, 3, 4, 5, 6})},
-          {"d", tensor_of<double>(DType::f64, {}, {0.1})},
-          {"h", tensor_of<std::uint16_t>(DType::f16, {3}, {0x3c00, 0x7bff, 1})},
-          {"b", tensor_of<std::uint16_t>(DType::bf16, {1, 1}, {0x3f80})},
-          {"i", tensor_of<std::int64_t>(DType::i64, {2}, {-1, std::numeric_limits<std::int64_t>::max()})},
-          {"i32", tensor_of<std::int32_t>(DType::i32, {1}, {-7})},
-          {"i16", tensor_of<std::int16_t>(DType::i16, {1}, {-7})},
-          {"i8", tensor_of<std::int8_t>(DType::i8, {1}, {-7})},
-          {"u8", tensor_of<std::uint8_t>(DType::u8, {3}, {0, 128, 255})},
-          {"flag", tensor_of<std::uint8_t>(DType::boolean, {2}, {0, 1})},
-          {"empty", tensor_of<float>(DType::f32, {0, 5}, {})},
-          {"name \xc3\xa9", tensor_of<std::uint8_t>(DType::u8, {1}, {9})}};
-}
 
 std::string text(const std::string& value) {
   const auto size = static_cast<std::uint32_t>(value.size());
@@ -75,14 +61,14 @@ void write_archive(const std::filesystem::path& file, const std::string& pickle)
 
 Tensors read_archive(const std::string& pickle) {
   const Folder folder;
-  write_archive(folder.path / "a.pt", pickle);
-  return read_weights(folder.path / "a.pt").tensors;
+  write_archive(folder.path() / "a.pt", pickle);
+  return read_weights(folder.path() / "a.pt").tensors;
 }
 
 /// What reading this pickle says, after the file's name.
 std::string refusal(const std::string& pickle) {
   const Folder folder;
-  const auto file = folder.path / "a.pt";
+  const auto file = folder.path() / "a.pt";
   write_archive(file, pickle);
   const auto message =
       test_support::message_of<clipbert::content_error>([&] { static_cast<void>(read_weights(file)); });
@@ -103,12 +89,12 @@ std::vector<float> floats(const Tensor& t) {
 TEST_SUITE("io/torch_file") {
   TEST_CASE("every element type, scalars and empty tensors survive a round trip, in the same bytes each time") {
     const Folder folder;
-    const auto tensors = of_every_type();
-    write_torch(folder.path / "a.pt", views_of(tensors));
-    CHECK(read_weights(folder.path / "a.pt").tensors == tensors);
-    write_torch(folder.path / "b.pt", views_of(tensors));
-    CHECK(test_support::content_of(folder.path / "a.pt") == test_support::content_of(folder.path / "b.pt"));
-    CHECK(std::distance(std::filesystem::directory_iterator(folder.path), {}) == 2);
+    const auto tensors = tensors_of_every_type("name \xc3\xa9");
+    write_torch(folder.path() / "a.pt", views_of(tensors));
+    CHECK(read_weights(folder.path() / "a.pt").tensors == tensors);
+    write_torch(folder.path() / "b.pt", views_of(tensors));
+    CHECK(test_support::content_of(folder.path() / "a.pt") == test_support::content_of(folder.path() / "b.pt"));
+    CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 2);
   }
 
   TEST_CASE("storages begin at multiples of 64 bytes, as PyTorch's memory maps want them") {
@@ -118,8 +104,8 @@ TEST_SUITE("io/torch_file") {
                           {"bb", tensor_of<float>(DType::f32, {40}, marks)},
                           {"c", tensor_of<std::uint8_t>(DType::u8, {3}, {1, 2, 3})},
                           {"d", tensor_of<float>(DType::f32, {40}, marks)}};
-    write_torch(folder.path / "a.pt", views_of(tensors));
-    const auto bytes = test_support::content_of(folder.path / "a.pt");
+    write_torch(folder.path() / "a.pt", views_of(tensors));
+    const auto bytes = test_support::content_of(folder.path() / "a.pt");
     const std::string mark(reinterpret_cast<const char*>(marks.data()), marks.size() * sizeof(float));
     int found = 0;
     for (auto at = bytes.find(mark); at != bytes.npos; at = bytes.find(mark, at + mark.size()), ++found)
@@ -129,13 +115,13 @@ TEST_SUITE("io/torch_file") {
 
   TEST_CASE("safetensors to PyTorch and back gives the same bytes of every tensor") {
     const Folder folder;
-    const auto tensors = of_every_type();
-    write_weights(folder.path / "a.safetensors", views_of(tensors));
-    write_weights(folder.path / "b.pt", views_of(read_weights(folder.path / "a.safetensors").tensors));
-    write_weights(folder.path / "c.safetensors", views_of(read_weights(folder.path / "b.pt").tensors));
-    CHECK(test_support::content_of(folder.path / "a.safetensors") ==
-          test_support::content_of(folder.path / "c.safetensors"));
-    CHECK_THROWS_AS(write_weights(folder.path / "d.npz", views_of(tensors)), clipbert::usage_error);
+    const auto tensors = tensors_of_every_type("name \xc3\xa9");
+    write_weights(folder.path() / "a.safetensors", views_of(tensors));
+    write_weights(folder.path() / "b.pt", views_of(read_weights(folder.path() / "a.safetensors").tensors));
+    write_weights(folder.path() / "c.safetensors", views_of(read_weights(folder.path() / "b.pt").tensors));
+    CHECK(test_support::content_of(folder.path() / "a.safetensors") ==
+          test_support::content_of(folder.path() / "c.safetensors"));
+    CHECK_THROWS_AS(write_weights(folder.path() / "d.npz", views_of(tensors)), clipbert::usage_error);
   }
 
   TEST_CASE("strides, offsets and shared storages give the elements that PyTorch would") {
@@ -195,7 +181,7 @@ TEST_SUITE("io/torch_file") {
 
   TEST_CASE("nothing in a file is called, imported or executed") {
     const Folder folder;
-    const auto witness = (folder.path / "witness").string();
+    const auto witness = (folder.path() / "witness").string();
     for (const std::string function :
          {"os\nsystem", "posix\nsystem", "builtins\neval", "builtins\nexec", "subprocess\nPopen", "builtins\ngetattr",
           "torch.storage\n_load_from_bytes", "torch\nload", "numpy\nload"}) {
@@ -215,9 +201,9 @@ TEST_SUITE("io/torch_file") {
   TEST_CASE("an instance of an unknown class is passed over and named, the weights beside it are read") {
     const Folder folder;
     const auto object = "cargparse\nNamespace\n)\x81}(" + text("lr") + "G\x3f\x50\x62\x4d\xd2\xf1\xa9\xfc" + "ub"s;
-    write_archive(folder.path / "a.pt", dict_of(text("args") + object + text("state_dict") + "}(" + text("w") +
-                                                stored("0", 6, 0, {6}, {1}) + "u"));
-    const auto read = read_weights(folder.path / "a.pt");
+    write_archive(folder.path() / "a.pt", dict_of(text("args") + object + text("state_dict") + "}(" + text("w") +
+                                                  stored("0", 6, 0, {6}, {1}) + "u"));
+    const auto read = read_weights(folder.path() / "a.pt");
     CHECK(read.under == "state_dict");
     CHECK(read.tensors.size() == 1);
     CHECK(has(read.remarks(), "argparse.Namespace"));
@@ -257,7 +243,7 @@ TEST_SUITE("io/torch_file") {
 
   TEST_CASE("a file cut at any byte, and a directory that lies, are refused") {
     const Folder folder;
-    const auto file = folder.path / "whole.pt", bad = folder.path / "bad.pt";
+    const auto file = folder.path() / "whole.pt", bad = folder.path() / "bad.pt";
     const Tensors two{{"a", tensor_of<float>(DType::f32, {3}, {1, 2, 3})},
                       {"b", tensor_of<float>(DType::f32, {3}, {4, 5, 6})}};
     write_torch(file, views_of(two));
@@ -312,11 +298,11 @@ TEST_SUITE("io/torch_file") {
           bytes.insert(at, bytes.substr(below(bytes.size()), below(8)));
         if (bytes.empty()) bytes = ".";
       }
-      test_support::write_bytes(folder.path / "a.pkl", bytes);
-      write_archive(folder.path / "a.pt", bytes);
+      test_support::write_bytes(folder.path() / "a.pkl", bytes);
+      write_archive(folder.path() / "a.pt", bytes);
       for (const char* name : {"a.pkl", "a.pt"}) {
         try {
-          static_cast<void>(read_weights(folder.path / name));
+          static_cast<void>(read_weights(folder.path() / name));
           ++read;
         } catch (const clipbert::content_error& e) {
           CHECK(std::string(e.what()).find('\n') == std::string::npos);
@@ -383,7 +369,7 @@ TEST_SUITE("io/torch_file") {
         "K\x03h\x0eNNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00t\x94"
         "bK\x02\x85\x94h\x11t\x94R\x94u\x8c\n__author__\x94\x8c\x01x\x94\x8c\x02it\x94\x8c\x16numpy._core.multiarray\x94\x8c\x06scalar\x94\x93\x94h\"C\x08\x07\x00\x00\x00\x00\x00\x00\x00\x94\x86\x94R\x94u."s;
     const Folder folder;
-    const auto file = folder.path / "trunk.pkl";
+    const auto file = folder.path() / "trunk.pkl";
     for (const auto& bytes : {two, four, five}) {
       CAPTURE(bytes.size());
       test_support::write_bytes(file, bytes);
@@ -399,9 +385,9 @@ TEST_SUITE("io/torch_file") {
   TEST_CASE("files that only look like weights are refused with what to do") {
     const Folder folder;
     const auto said = [&](const std::string& bytes) {
-      test_support::write_bytes(folder.path / "f", bytes);
+      test_support::write_bytes(folder.path() / "f", bytes);
       return test_support::message_of<clipbert::content_error>(
-          [&] { static_cast<void>(read_weights(folder.path / "f")); });
+          [&] { static_cast<void>(read_weights(folder.path() / "f")); });
     };
     CHECK(has(said(""), "empty"));
     CHECK(has(said("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n"), "git lfs pull"));
@@ -411,20 +397,21 @@ TEST_SUITE("io/torch_file") {
     const std::string nothing = "x";
     const std::vector<ZipEntry> script{{"m/data.pkl", std::as_bytes(std::span(nothing))},
                                        {"m/constants.pkl", std::as_bytes(std::span(nothing))}};
-    write_zip(folder.path / "f", script);
-    CHECK(has(
-        test_support::message_of<clipbert::content_error>([&] { static_cast<void>(read_weights(folder.path / "f")); }),
-        "TorchScript"));
+    write_zip(folder.path() / "f", script);
+    CHECK(has(test_support::message_of<clipbert::content_error>(
+                  [&] { static_cast<void>(read_weights(folder.path() / "f")); }),
+              "TorchScript"));
   }
 
   TEST_CASE("a checkpoint that cannot be written whole leaves the one before") {
     const Folder folder;
-    const auto file = folder.path / "a.pt";
-    write_torch(file, views_of(of_every_type()));
+    const auto file = folder.path() / "a.pt";
+    write_torch(file, views_of(tensors_of_every_type("name \xc3\xa9")));
     const auto before = test_support::content_of(file);
     Tensor wrong{DType::f32, {3}, std::vector<std::byte>(11)};
     CHECK_THROWS_AS(write_torch(file, views_of({{"w", wrong}})), clipbert::content_error);
     CHECK(test_support::content_of(file) == before);
-    CHECK_THROWS_AS(write_torch(folder.path / "no" / "a.pt", views_of(of_every_type())), clipbert::content_error);
+    CHECK_THROWS_AS(write_torch(folder.path() / "no" / "a.pt", views_of(tensors_of_every_type("name \xc3\xa9"))),
+                    clipbert::content_error);
   }
 }

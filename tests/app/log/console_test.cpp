@@ -1,7 +1,6 @@
 #include "log/console.hpp"
 
 #include <doctest/doctest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -9,12 +8,14 @@
 #include <iterator>
 #include <sstream>
 
-namespace fs = std::filesystem;
+#include "support/temp_folder.hpp"
+
 using namespace clipbert::log;
 
 TEST_SUITE("log/console") {
   TEST_CASE("the text log writes to stream and file with the time, steps and scalars to the file only") {
-    const auto file = fs::temp_directory_path() / ("clipbert_console_test_" + std::to_string(::getpid()));
+    const test_support::TempFolder folder;
+    const auto file = folder / "log.txt";
     std::ostringstream stream;
     {
       TextLog log(file, stream, 2);
@@ -31,7 +32,6 @@ TEST_SUITE("log/console") {
     CHECK(text.find(" step 2 epoch 0 loss 0.25 ") != std::string::npos);
     CHECK(text.find(" valid/acc 0.5 at step 3\n") != std::string::npos);
     CHECK(std::ranges::count(stream.str(), '\n') == 2);
-    fs::remove(file);
   }
 
   TEST_CASE("without a terminal progress is a line every few per cent, the last included") {

@@ -1,7 +1,6 @@
 #include "log/metrics_file.hpp"
 
 #include <doctest/doctest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -11,17 +10,13 @@
 #include <vector>
 
 #include "config/errors.hpp"
+#include "support/temp_folder.hpp"
 
 namespace fs = std::filesystem;
 using namespace clipbert::log;
+using Folder = test_support::TempFolder;
 
 namespace {
-
-struct Folder {
-  fs::path path = fs::temp_directory_path() / ("clipbert_metrics_file_test_" + std::to_string(::getpid()));
-  Folder() { fs::create_directories(path); }
-  ~Folder() { fs::remove_all(path); }
-};
 
 std::vector<nlohmann::json> lines(const fs::path& file) {
   std::vector<nlohmann::json> all;
@@ -35,7 +30,7 @@ std::vector<nlohmann::json> lines(const fs::path& file) {
 TEST_SUITE("log/metrics_file") {
   TEST_CASE("a step is one JSON line with every field, what is no number is null") {
     const Folder folder;
-    const auto file = folder.path / "metrics.jsonl";
+    const auto file = folder.path() / "metrics.jsonl";
     MetricsFile metrics(file);
     metrics.step({.step = 1,
                   .epoch = 0.5,
@@ -60,7 +55,7 @@ TEST_SUITE("log/metrics_file") {
 
   TEST_CASE("a resumed run cuts back to its step, half-written lines too, and a fresh one starts anew") {
     const Folder folder;
-    const auto file = folder.path / "metrics.jsonl";
+    const auto file = folder.path() / "metrics.jsonl";
     const auto steps = [&] {
       std::vector<int> found;
       for (const auto& line : lines(file)) found.push_back(line.at("step"));
@@ -78,6 +73,6 @@ TEST_SUITE("log/metrics_file") {
     CHECK(steps() == std::vector{1, 2, 3, 4, 10});
     MetricsFile(file).step({.step = 1});
     CHECK(steps() == std::vector{1});
-    CHECK_THROWS_AS(MetricsFile(folder.path / "no" / "file"), clipbert::content_error);
+    CHECK_THROWS_AS(MetricsFile(folder.path() / "no" / "file"), clipbert::content_error);
   }
 }

@@ -1,7 +1,6 @@
 #include "log/tensorboard.hpp"
 
 #include <doctest/doctest.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <filesystem>
@@ -11,17 +10,13 @@
 
 #include "config/errors.hpp"
 #include "log/protobuf.hpp"
+#include "support/temp_folder.hpp"
 
 namespace fs = std::filesystem;
 using namespace clipbert::log;
+using Folder = test_support::TempFolder;
 
 namespace {
-
-struct Folder {
-  fs::path path = fs::temp_directory_path() / ("clipbert_tensorboard_test_" + std::to_string(::getpid()));
-  Folder() { fs::create_directories(path); }
-  ~Folder() { fs::remove_all(path); }
-};
 
 std::string content(const fs::path& file) {
   std::ifstream in(file, std::ios::binary);
@@ -74,7 +69,7 @@ TEST_SUITE("log/tensorboard") {
     const Folder folder;
     fs::path file;
     {
-      TensorBoard board(folder.path);
+      TensorBoard board(folder.path());
       file = board.file();
       board.scalar("valid/acc", 7, 0.5);
       board.text("config", 0, "learning rate: 5e-5");
@@ -89,7 +84,7 @@ TEST_SUITE("log/tensorboard") {
     CHECK(read.events[2].step == 7);
     CHECK(read.events[2].scalars == std::vector{std::pair<std::string, double>{"valid/acc", 0.5}});
     CHECK(read.events[3].texts == std::vector{std::pair<std::string, std::string>{"config", "learning rate: 5e-5"}});
-    const auto curves = read_curves(folder.path);
+    const auto curves = read_curves(folder.path());
     CHECK(curves.at("train/loss") == Curve{{8, 0.25}});
     CHECK(curves.at("train/lr_cnn") == Curve{{8, static_cast<double>(1e-3F)}});
     CHECK(curves.at("amp/skipped") == Curve{{8, 1.0}});
@@ -104,7 +99,7 @@ TEST_SUITE("log/tensorboard") {
     h.add(-2, 0);
     h.add(-1, 5);
     {
-      TensorBoard board(folder.path);
+      TensorBoard board(folder.path());
       file = board.file();
       FanOut out({&board});
       out.histogram("amp/grad_log2/cnn", 7, h);
@@ -139,14 +134,14 @@ TEST_SUITE("log/tensorboard") {
   TEST_CASE("B100 after a kill at step 55 and a resume from 30 each step shows once") {
     const Folder folder;
     const auto run = [&](std::int64_t first, std::int64_t last, double value) {
-      TensorBoard board(folder.path, first);
+      TensorBoard board(folder.path(), first);
       for (auto step = first; step <= last; ++step) board.scalar("train/loss", step, value);
     };
     run(1, 55, 1.0);
     run(31, 60, 2.0);
     run(41, 70, 3.0);
-    CHECK(std::distance(fs::directory_iterator(folder.path), fs::directory_iterator()) == 3);
-    const auto curve = read_curves(folder.path).at("train/loss");
+    CHECK(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) == 3);
+    const auto curve = read_curves(folder.path()).at("train/loss");
     REQUIRE(curve.size() == 70);
     for (std::int64_t step = 1; step <= 70; ++step) {
       CHECK(curve[static_cast<std::size_t>(step - 1)].first == step);
@@ -158,12 +153,12 @@ TEST_SUITE("log/tensorboard") {
     const Folder folder;
     fs::path file;
     {
-      TensorBoard board(folder.path);
+      TensorBoard board(folder.path());
       file = board.file();
       for (int step = 0; step < 3; ++step) board.scalar("a", step, step);
     }
     const auto whole = content(file);
-    const auto cut = folder.path / "cut";
+    const auto cut = folder.path() / "cut";
     std::size_t unbroken = 0;
     for (std::size_t size = 0; size < whole.size(); ++size) {
       std::ofstream(cut, std::ios::binary) << whole.substr(0, size);
@@ -181,13 +176,13 @@ TEST_SUITE("log/tensorboard") {
       std::ofstream(cut, std::ios::binary) << changed;
       CHECK(read_events(cut).bad_record.has_value());
     }
-    CHECK_THROWS_AS(static_cast<void>(read_events(folder.path / "none")), clipbert::content_error);
+    CHECK_THROWS_AS(static_cast<void>(read_events(folder.path() / "none")), clipbert::content_error);
   }
 
   TEST_CASE("B103 a hundred NaN scalars give one line with tag and step, and their count at the end") {
     const Folder folder;
     Warnings warnings;
-    TensorBoard board(folder.path);
+    TensorBoard board(folder.path());
     FanOut out({&board, &warnings});
     for (int step = 1; step <= 100; ++step) out.scalar("valid/loss", step, std::numeric_limits<double>::quiet_NaN());
     out.scalar("valid/acc", 3, std::numeric_limits<double>::infinity());
@@ -198,7 +193,7 @@ TEST_SUITE("log/tensorboard") {
     out.summary();
     CHECK(warnings.lines.back() == "valid/loss was no finite number 100 times");
     out.flush();
-    const auto curve = read_curves(folder.path).at("valid/loss");
+    const auto curve = read_curves(folder.path()).at("valid/loss");
     CHECK(curve.size() == 100);
     CHECK(std::isnan(curve[0].second));
   }

@@ -3,7 +3,6 @@
 
 #include <doctest/doctest.h>
 #include <torch/torch.h>
-#include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
@@ -16,6 +15,7 @@
 
 #include "app/train/tiny_training.hpp"
 #include "config/errors.hpp"
+#include "support/temp_folder.hpp"
 
 using namespace tiny_training;  // NOLINT: a test of it
 using clipbert::io::Value;
@@ -24,9 +24,9 @@ namespace {
 
 /// A file of the size that such a checkpoint has: what is in it is believed only up to that.
 const std::filesystem::path& file() {
+  static const test_support::TempFolder folder;
   static const std::filesystem::path place = [] {
-    auto made = std::filesystem::temp_directory_path() / ("restore_" + std::to_string(::getpid()) + ".pt");
-    std::ofstream(made) << ' ';
+    auto made = folder.write("restore.pt", " ");
     std::filesystem::resize_file(made, 1 << 28);
     return made;
   }();

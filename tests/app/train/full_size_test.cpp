@@ -1,6 +1,5 @@
 #include <doctest/doctest.h>
 #include <torch/torch.h>
-#include <unistd.h>
 
 #include <cstdint>
 #include <filesystem>
@@ -11,6 +10,7 @@
 #include "io/checkpoint_file.hpp"
 #include "io/weight_names.hpp"
 #include "model/clipbert.hpp"
+#include "support/temp_folder.hpp"
 #include "train/checkpoint.hpp"
 
 namespace fs = std::filesystem;
@@ -45,7 +45,7 @@ at::Tensor logits(model::ClipBert& net) {
 
 TEST_SUITE("train/full_size") {
   TEST_CASE("ResNet-50 and BERT base are built, saved, loaded and run once within 8 GiB") {
-    const fs::path folder = fs::temp_directory_path() / ("clipbert_full_size_test_" + std::to_string(::getpid()));
+    const test_support::TempFolder folder;
     torch::manual_seed(1);
     auto saved = full_size();
     saved.eval();
@@ -53,7 +53,7 @@ TEST_SUITE("train/full_size") {
     for (const auto& p : saved.parameters()) all += p.numel(), trained += p.requires_grad() ? p.numel() : 0;
     CHECK(all == 148'826'306);
     CHECK(trained == 148'603'906);
-    const auto file = train::ModelFiles(folder).save(1, saved.named_tensors());
+    const auto file = train::ModelFiles(folder.path()).save(1, saved.named_tensors());
     CHECK(fs::file_size(file) > 4 * 148'826'306ULL);
 
     auto loaded = full_size();
@@ -69,7 +69,6 @@ TEST_SUITE("train/full_size") {
       for (const auto& [name, t] : loaded.named_tensors())
         t.copy_(train::to_torch(std::move(weights.tensors.at(match.loaded.at(name)))));
     }
-    fs::remove_all(folder);
     CHECK(torch::equal(logits(loaded), logits(saved)));
     const auto peak = peak_memory();
     MESSAGE("peak memory " << (peak >> 20) << " MiB");
